@@ -1,0 +1,1 @@
+"""What the user touches: Flow, sources, views."""

@@ -1,0 +1,1 @@
+"""Reading any kept epoch, with and without Spark."""

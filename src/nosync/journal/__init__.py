@@ -1,0 +1,1 @@
+"""The append-only record of a flow: epochs opened and computed, layers placed."""

@@ -1,0 +1,1 @@
+"""Values and pure rules: epochs, shards, layers, errors. Standard library only."""

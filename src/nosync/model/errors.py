@@ -1,0 +1,56 @@
+"""What can go wrong, by what the reader does next.
+
+Every error names the object and quotes the user's text in one factual line; the hint is a full sentence to act on.
+"""
+
+
+class NosyncError(Exception):
+    """Base of all errors of this library. `str()` gives the message and, on a line of its own, the hint."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.hint}" if self.hint else self.message
+
+
+class Invalid(NosyncError):
+    """Correct the request."""
+
+
+class Refused(Invalid):
+    """A piece of a query that cannot be maintained; the hint names a way out."""
+
+
+class NotInHistory(Invalid):
+    """The epoch asked for is not kept."""
+
+
+class Conflict(NosyncError):
+    """Somebody else is using the same thing: refresh and retry."""
+
+
+class Fenced(NosyncError):
+    """A newer run took over: stop this process."""
+
+
+class Unavailable(NosyncError):
+    """Retry; nothing was written."""
+
+
+class OutcomeUnknown(NosyncError):
+    """Read back first: it may or may not have happened."""
+
+
+class Corrupt(NosyncError):
+    """Bytes are missing or changed: recover from another tier."""
+
+
+class Failed(NosyncError):
+    """The user's own function or expression failed on the data: correct the program and start again."""
+
+
+class Internal(NosyncError):
+    """A broken promise of this library: report a bug."""

@@ -1,0 +1,31 @@
+"""What is known of a layer without opening it.
+
+Written into receipts and journal entries, so that nobody lists folders. Pure values.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Kind = Literal["upserts", "diffs"]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerInfo:
+    """One immutable run of an operator's updates in a shard for epochs [lower, upper); `path` is relative to the home."""
+
+    operator: str
+    shard: int
+    lower: int
+    upper: int
+    kind: Kind
+    path: str
+    rows: int
+    bytes: int
+    checksum: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(entry: dict[str, Any]) -> "LayerInfo":
+        return LayerInfo(**entry)

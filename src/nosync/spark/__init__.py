@@ -1,0 +1,1 @@
+"""Sessions, epoch jobs, tasks and receipts."""

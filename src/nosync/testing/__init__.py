@@ -1,0 +1,1 @@
+"""The oracle and random inputs, for tests of flows."""
