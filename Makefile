@@ -1,0 +1,38 @@
+# Two commands for a newcomer: `make demo` and `make test`. Both set up what they need first.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+VENV := .venv
+READY := $(VENV)/.ready
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+DEMO_ARGS ?=
+
+.PHONY: help setup demo test check bench clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+setup: $(READY) ## virtual environment with the package and the `nosync` command
+
+$(READY): pyproject.toml tools/setup.sh
+	@bash tools/setup.sh $(VENV)
+	@touch $@
+
+demo: $(READY) ## a live auction, about 30 seconds
+	@$(VENV)/bin/python -m nosync.demo $(DEMO_ARGS)
+
+test: $(READY) ## the whole test suite (PYTEST_ARGS="-m 'not spark'" for the quick part)
+	@$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+
+check: $(READY) ## lint, types, import order, file sizes
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy --strict src
+	$(VENV)/bin/lint-imports
+	$(VENV)/bin/python tools/file_size.py
+
+bench: $(READY) ## figures against Spark Structured Streaming (BENCH_ARGS=--quick for a smoke run)
+	@$(VENV)/bin/python -m bench $(BENCH_ARGS)
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log dist
+	find src tests bench tools -name __pycache__ -type d -prune -exec rm -rf {} +
