@@ -1,0 +1,71 @@
+"""Follows a run until it ends, epoch by epoch.
+
+Promise: every epoch is told once and in order, also those that end between the last look and the end of the run.
+A failed run raises its error after them.
+"""
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event
+from typing import Any, Protocol
+
+import click
+
+LOOK_SECONDS = 0.2
+
+
+class Followed(Protocol):
+    """What following needs of a run."""
+
+    @property
+    def recentProgress(self) -> list[dict[str, Any]]: ...
+
+    def awaitTermination(self, timeout: float | None = None) -> bool | None: ...
+
+    def stop(self) -> None: ...
+
+
+def follow(run: Followed, tell: Callable[[dict[str, Any]], None]) -> None:
+    """Until the run ends by itself, or somebody asks for the end: then after the current epoch."""
+    told = 0
+    with _asked_to_stop() as asked:
+        ended = False
+        try:
+            while not ended and not asked.is_set():
+                ended = bool(run.awaitTermination(LOOK_SECONDS))
+                told = _tell_new(run, told, tell)
+            if not ended:
+                run.stop()
+        finally:
+            _tell_new(run, told, tell)
+
+
+def _tell_new(run: Followed, told: int, tell: Callable[[dict[str, Any]], None]) -> int:
+    for progress in run.recentProgress:
+        if progress["epoch"] > told:
+            tell(progress)
+            told = progress["epoch"]
+    return told
+
+
+@contextmanager
+def _asked_to_stop() -> Iterator[Event]:
+    """Set at the first Ctrl-C or SIGTERM; the second Ctrl-C interrupts.
+
+    Replaces PySpark's own handler, which would cancel the jobs of the current epoch.
+    """
+    asked = Event()
+
+    def handle(number: int, frame: Any) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+        click.echo("stopping after this epoch", err=True)
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,92 @@
+"""How answers look: tables for people, JSON for programs.
+
+Data is shown as it is but can do no harm: control characters are spelled out, and nothing in it is taken for markup.
+"""
+
+import base64
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import click
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+WIDE = 4000  # columns, where no terminal sets a width: what is piped is not cut
+
+
+def console() -> Console:
+    """Where tables go; made anew for each command, so that it writes to the stdout of the moment."""
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=WIDE)
+
+
+def cell(value: Any) -> Text:
+    """A value as people read it; null is told apart from the word."""
+    if value is None:
+        return Text("null", style="dim")
+    return Text(visible(value if isinstance(value, str) else str(plain(value))))
+
+
+def visible(text: str) -> str:
+    """The text with line breaks and terminal codes spelled out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def grid(headers: Sequence[str], rows: Iterable[Sequence[Any]], numeric: Sequence[bool] = ()) -> Table:
+    """A table with a header; columns marked numeric are flush right."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for index, header in enumerate(headers):
+        right = index < len(numeric) and numeric[index]
+        table.add_column(Text(visible(header)), justify="right" if right else "left")
+    for row in rows:
+        table.add_row(*(cell(value) for value in row))
+    return table
+
+
+def arrow_grid(rows: pa.Table) -> Table:
+    """The rows of an Arrow table, numbers flush right."""
+    numeric = [_is_number(field.type) for field in rows.schema]
+    columns = [column.to_pylist() for column in rows.columns]
+    return grid(rows.column_names, zip(*columns), numeric)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def plain(value: Any) -> Any:
+    """The value in terms JSON has: decimals as exact text, times in ISO 8601, bytes in base64, NaN and infinities by name."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Decimal | timedelta):
+        return str(value)
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on one line."""
+    click.echo(json.dumps(plain(value), ensure_ascii=False, default=str))
+
+
+def size(count: int) -> str:
+    """A number of bytes as people say it."""
+    amount, unit = float(count), "B"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024 or unit == "TiB":
+            break
+        amount /= 1024
+    return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"

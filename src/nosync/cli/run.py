@@ -1,0 +1,34 @@
+"""`nosync run FLOW.py`: runs the flow that a file defines and tells each epoch."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nosync.cli.following import follow
+from nosync.cli.output import print_json
+from nosync.cli.program import load_flow
+
+
+@click.command()
+@click.argument("file", metavar="FLOW.py", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--home", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder of the state; made if missing.")
+@click.option("--shards", type=click.IntRange(min=1), help="Number of shards of a new home.")
+@click.option("--available-now", is_flag=True, help="Process what is there, then end.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per epoch.")
+def run(file: Path, home: Path, shards: int | None, available_now: bool, as_json: bool) -> None:
+    """Run the variable `flow` of FLOW.py. Ctrl-C stops after the current epoch; a second one at once."""
+    options: dict[str, Any] = {"home": str(home)}
+    if shards is not None:
+        options["shards"] = shards
+    if available_now:
+        options["trigger"] = {"availableNow": True}
+    flow = load_flow(file)
+    follow(flow.start(**options), print_json if as_json else _tell)
+
+
+def _tell(progress: dict[str, Any]) -> None:
+    """One epoch in one line."""
+    line = f"epoch {progress['epoch']:>6}  {progress['numInputRows']:>10,} rows  {progress['durationMs']['triggerExecution']:>7,.0f} ms"
+    rejected = progress.get("numRejectedRows", 0)
+    click.echo(f"{line}  {rejected:,} rejected" if rejected else line)

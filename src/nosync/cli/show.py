@@ -1,0 +1,29 @@
+"""`nosync show HOME VIEW`: the rows of a view as of an epoch, without Spark and without the running flow."""
+
+from pathlib import Path
+
+import click
+
+import nosync
+from nosync.cli.output import arrow_grid, console, print_json
+
+
+@click.command()
+@click.argument("home", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("view")
+@click.option("--at", type=click.IntRange(min=1), metavar="EPOCH", help="As of this epoch; the newest by default.")
+@click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="At most so many rows.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, rows as objects.")
+def show(home: Path, view: str, at: int | None, limit: int, as_json: bool) -> None:
+    """The rows of VIEW in HOME, as of the newest epoch or of the one given."""
+    opened = nosync.open(str(home))
+    # The epoch is fixed before reading: a running flow may go on meanwhile.
+    epoch = opened.epoch if at is None else at
+    table = opened.view(view, at=epoch)
+    rows = table.slice(0, limit)
+    if as_json:
+        print_json({"view": view, "epoch": epoch, "total": table.num_rows, "rows": rows.to_pylist()})
+        return
+    screen = console()
+    screen.print(f"{view} as of epoch {epoch}: {rows.num_rows:,} of {table.num_rows:,} rows", markup=False)
+    screen.print(arrow_grid(rows))

@@ -1,0 +1,51 @@
+"""Wrong arguments are answered before anything starts, with exit code 2 and a sentence."""
+
+import pytest
+from click.testing import CliRunner
+
+from nosync.cli.main import main
+
+
+def call(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize("command", ["run", "status", "show"])
+def test_each_command_explains_itself(command):
+    result = call(command, "--help")
+    assert result.exit_code == 0
+    assert "Usage" in result.output
+
+
+def test_a_missing_flow_file_is_named(tmp_path):
+    result = call("run", tmp_path / "nothing.py", "--home", tmp_path)
+    assert result.exit_code == 2
+    assert "nothing.py" in result.output
+
+
+def test_run_needs_a_home(tmp_path):
+    (tmp_path / "flow.py").write_text("")
+    result = call("run", tmp_path / "flow.py")
+    assert result.exit_code == 2
+    assert "--home" in result.output
+
+
+@pytest.mark.parametrize("shards", ["0", "-1", "many"])
+def test_shards_must_be_a_positive_number(tmp_path, shards):
+    (tmp_path / "flow.py").write_text("")
+    result = call("run", tmp_path / "flow.py", "--home", tmp_path, "--shards", shards)
+    assert result.exit_code == 2
+    assert "--shards" in result.output
+
+
+@pytest.mark.parametrize("arguments", [("status",), ("show",)])
+def test_a_missing_home_is_named(tmp_path, arguments):
+    result = call(*arguments, tmp_path / "nowhere", *(["v"] if arguments == ("show",) else []))
+    assert result.exit_code == 2
+    assert "nowhere" in result.output
+
+
+def test_show_needs_an_epoch_from_one_on(tmp_path):
+    result = call("show", tmp_path, "v", "--at", "0")
+    assert result.exit_code == 2
+    assert "--at" in result.output
