@@ -1,0 +1,23 @@
+"""Which layers are read to know the state as of an epoch.
+
+Pure. Called wherever state is read: by tasks for the newest epoch, by history for an older one. An epoch that changed nothing in a
+shard has no layer, so a cover may skip epochs; whether an epoch is still kept is for history to say, since a compacted trace cannot tell.
+"""
+
+from collections.abc import Iterable
+
+from nosync.model.layers import LayerInfo
+
+
+def cover(layers: Iterable[LayerInfo], at: int) -> tuple[LayerInfo, ...]:
+    """The fewest layers of one trace that hold every update up to and including epoch `at`, newest first.
+
+    A merged layer is preferred to its inputs wherever both end in time.
+    """
+    cursor = at + 1
+    chosen = []
+    for layer in sorted(layers, key=lambda layer: (-layer.upper, layer.lower, layer.path)):
+        if layer.upper <= cursor and layer.lower < cursor:
+            chosen.append(layer)
+            cursor = layer.lower
+    return tuple(chosen)

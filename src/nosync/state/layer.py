@@ -1,0 +1,266 @@
+"""Layers on disk: written once, memory-mapped ever after.
+
+A layer is an uncompressed Arrow IPC file. Its record batches are the *blocks*; the rows ascend by `_hash` (uint64) over the whole file.
+
+    schema metadata   format "1", flow, operator, shard, lower, upper, kind ("upserts" or "diffs"), run, rounds "0" (reserved)
+    upserts           _hash, k0, k1, ... (the key, unique in the layer), n int64 (0 is a tombstone), additive and best columns
+    diffs             _hash, _row uint64, payload columns, _count int64 (signed, never 0)
+    block metadata    checksum (xxh3-64 hex of the serialised batch), rows
+
+Columns of upserts are sparse: a missing additive column is 0 in every row, a missing best column is null. A block is never empty;
+a layer may be. The layer's checksum covers names, types and block checksums, not the metadata: two attempts at the same work agree on it.
+
+Promise: a file of the wrong length is refused before it is mapped, since touching a truncated mapping kills the process. Opening costs
+O(blocks); `verify` is for whoever reads from a tier that may have changed the bytes. Nothing here waits for an fsync.
+"""
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import xxhash
+
+from nosync.model.errors import Corrupt
+from nosync.model.layers import Kind, LayerInfo
+from nosync.state.canonical import rows_equal
+
+FORMAT = "1"
+HASH, ROW, COUNT, ROWS_IN_GROUP = "_hash", "_row", "_count", "n"
+# Families of columns that hold a chosen value rather than a sum: absent means null, not 0.
+BEST_FAMILIES = ("min", "max", "first", "last", "any")
+RECOVER = "Recover the layer from another tier."
+
+Hashes = npt.NDArray[np.uint64]
+Index = npt.NDArray[np.int64]
+
+_BARE = {
+    "upserts": pa.schema([pa.field(HASH, pa.uint64()), pa.field(ROWS_IN_GROUP, pa.int64())]),
+    "diffs": pa.schema([pa.field(HASH, pa.uint64()), pa.field(ROW, pa.uint64()), pa.field(COUNT, pa.int64())]),
+}
+
+
+class Layer:
+    """An open layer. Columns are views of the mapped file: reading a few rows touches a few pages."""
+
+    def __init__(self, info: LayerInfo, schema: pa.Schema, blocks: list[pa.RecordBatch], checksums: list[str]) -> None:
+        self.info = info
+        self.schema = schema
+        self.blocks = blocks
+        self.checksums = checksums
+        self.rows: int = sum(block.num_rows for block in blocks)
+        self._columns = {name: index for index, name in enumerate(schema.names)}
+        self._hashes: list[Hashes] = [block.column(0).to_numpy(zero_copy_only=True) for block in blocks]
+        self.firsts: Hashes = np.array([hashes[0] for hashes in self._hashes], dtype=np.uint64)
+        self.lasts: Hashes = np.array([hashes[-1] for hashes in self._hashes], dtype=np.uint64)
+
+    def hashes(self, block: int) -> Hashes:
+        """The block's hashes, ascending, without a copy."""
+        return self._hashes[block]
+
+    def column(self, block: int, name: str) -> pa.Array | None:
+        """The column in one block; None when the layer does not carry it."""
+        index = self._columns.get(name)
+        return None if index is None else self.blocks[block].column(index)
+
+
+def write_layer(
+    home: Path | str,
+    path: str,
+    blocks: Iterable[pa.RecordBatch],
+    *,
+    flow: str,
+    operator: str,
+    shard: int,
+    lower: int,
+    upper: int,
+    kind: Kind,
+    run: str,
+    schema: pa.Schema | None = None,
+) -> LayerInfo:
+    """Write the blocks, in order, and give the facts a receipt carries. The name appears whole or not at all, but is not fsynced.
+
+    `schema` matters only where there may be no block to take it from.
+    """
+    facts = {"format": FORMAT, "flow": flow, "operator": operator, "shard": str(shard), "lower": str(lower), "upper": str(upper),
+             "kind": kind, "run": run, "rounds": "0"}  # fmt: skip
+    remaining = iter(blocks)
+    first = next(remaining, None)
+    bare = (schema or (first.schema if first is not None else _BARE[kind])).remove_metadata()
+    target = Path(home) / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}")
+    try:
+        rows, checksums = _write_blocks(temporary, bare.with_metadata(facts), first, remaining)
+        size = temporary.stat().st_size
+        os.replace(temporary, target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return LayerInfo(operator, shard, lower, upper, kind, path, rows, size, _whole_checksum(bare, checksums))
+
+
+def open_layer(home: Path | str, info: LayerInfo) -> Layer:
+    """Map the layer. Raises `Corrupt` when the file is missing, has another length, or is not the layer that `info` describes."""
+    file = Path(home) / info.path
+    try:
+        size = file.stat().st_size
+    except FileNotFoundError:
+        raise Corrupt(f'layer "{info.path}" is missing', RECOVER) from None
+    if size != info.bytes:
+        raise Corrupt(f'layer "{info.path}" has {size} bytes instead of {info.bytes}', RECOVER)
+    try:
+        layer = _map(file, info)
+    except (pa.ArrowException, OSError, KeyError, IndexError, ValueError) as error:
+        raise Corrupt(f'layer "{info.path}" is not readable: {error}', RECOVER) from error
+    _check_facts(layer)
+    return layer
+
+
+def verify(layer: Layer) -> None:
+    """Read every byte of the layer and compare checksums; `Corrupt` names the file and the block that changed."""
+    for number, (block, recorded) in enumerate(zip(layer.blocks, layer.checksums, strict=True)):
+        try:
+            block.validate()  # changed offsets must not be followed by the serialiser
+            intact = _checksum(block) == recorded
+        except pa.ArrowException:
+            intact = False
+        if not intact:
+            raise Corrupt(f'block {number} of layer "{layer.info.path}" has changed since it was written', RECOVER)
+    if _whole_checksum(layer.schema.remove_metadata(), layer.checksums) != layer.info.checksum:
+        raise Corrupt(f'layer "{layer.info.path}" does not have checksum {layer.info.checksum}', RECOVER)
+
+
+class LayerCache:
+    """Open layers by path, the least recently used forgotten first. Safe to share between threads."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._layers: OrderedDict[str, Layer] = OrderedDict()
+
+    def open(self, home: Path | str, info: LayerInfo) -> Layer:
+        """The layer, mapped at most once while it stays among the `limit` most recently used."""
+        key = f"{home}/{info.path}"
+        with self._lock:
+            layer = self._layers.get(key)
+            if layer is not None and layer.info == info:
+                self._layers.move_to_end(key)
+                return layer
+        layer = open_layer(home, info)  # outside the lock: two threads may both map it, which costs little
+        with self._lock:
+            self._layers[key] = layer
+            self._layers.move_to_end(key)
+            while len(self._layers) > self._limit:
+                self._layers.popitem(last=False)
+        return layer
+
+    def __len__(self) -> int:
+        return len(self._layers)
+
+
+def split_blocks(batch: pa.RecordBatch, rows: int = 262_144, bytes: int = 64 << 20) -> list[pa.RecordBatch]:
+    """Even slices of at most `rows` rows and about `bytes` bytes, without a copy; none for an empty batch."""
+    if batch.num_rows == 0:
+        return []
+    pieces = max(-(-batch.num_rows // rows), -(-batch.nbytes // bytes))
+    step = max(1, -(-batch.num_rows // pieces))
+    return [batch.slice(start, step) for start in range(0, batch.num_rows, step)]
+
+
+def is_additive(field: pa.Field) -> bool:
+    """Whether a row without this column of upserts has 0 there rather than null."""
+    return bool(field.type == pa.int64()) and not field.name.startswith(BEST_FAMILIES)
+
+
+def bits(array: pa.Array) -> npt.NDArray[Any] | None:
+    """The values as integers of their width, without a copy; None for nulls, booleans, decimals and whatever has no fixed width."""
+    kind = array.type
+    if array.null_count or not (pa.types.is_primitive(kind) and kind.bit_width in (8, 16, 32, 64)):
+        return None
+    data = array.buffers()[1]
+    width = kind.bit_width // 8
+    dtype = np.dtype(f"u{width}" if pa.types.is_unsigned_integer(kind) else f"i{width}")
+    if data is None or len(array) == 0:
+        return np.empty(0, dtype=dtype)
+    view: npt.NDArray[Any] = np.frombuffer(data, dtype=dtype, count=len(array), offset=array.offset * width)
+    return view
+
+
+def take(array: pa.Array, index: Index) -> pa.Array:
+    """The rows at `index`, in that order."""
+    values = bits(array)
+    if values is None:
+        return array.take(pa.array(index))
+    return pa.Array.from_buffers(array.type, len(index), [None, pa.py_buffer(values[index])], null_count=0)
+
+
+def take_rows(batch: pa.RecordBatch, index: Index) -> pa.RecordBatch:
+    """`take` on every column."""
+    return pa.RecordBatch.from_arrays([take(column, index) for column in batch.columns], schema=batch.schema)
+
+
+def equal_rows_at(left: Sequence[pa.Array], left_index: Index, right: Sequence[pa.Array], right_index: Index) -> npt.NDArray[np.bool_]:
+    """Whether row `left_index[i]` of the left columns equals row `right_index[i]` of the right ones; null equals null, NaN equals NaN."""
+    same = np.ones(len(left_index), dtype=np.bool_)
+    slow: list[tuple[pa.Array, pa.Array]] = []
+    for one, other in zip(left, right, strict=True):
+        values, others = (None, None) if pa.types.is_floating(one.type) else (bits(one), bits(other))
+        if values is None or others is None or one.type != other.type:
+            slow.append((one, other))
+        else:
+            same &= values[left_index] == others[right_index]
+    if slow and len(left_index):
+        same &= rows_equal([take(one, left_index) for one, _ in slow], [take(other, right_index) for _, other in slow])
+    return same
+
+
+def _write_blocks(
+    file: Path, schema: pa.Schema, first: pa.RecordBatch | None, remaining: Iterator[pa.RecordBatch]
+) -> tuple[int, list[str]]:
+    rows, checksums = 0, []
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+        block = first
+        while block is not None:
+            if block.num_rows:
+                checksums.append(_checksum(block))
+                writer.write_batch(block, custom_metadata={"checksum": checksums[-1], "rows": str(block.num_rows)})
+                rows += block.num_rows
+            block = next(remaining, None)
+    return rows, checksums
+
+
+def _map(file: Path, info: LayerInfo) -> Layer:
+    reader = pa.ipc.open_file(pa.memory_map(str(file), "r"))
+    blocks, checksums = [], []
+    for number in range(reader.num_record_batches):
+        block, metadata = reader.get_batch_with_custom_metadata(number)
+        if block.num_rows == 0 or block.schema.names[0] != HASH or int(metadata[b"rows"]) != block.num_rows:
+            raise ValueError(f"block {number} is malformed")
+        block.validate()
+        blocks.append(block)
+        checksums.append(metadata[b"checksum"].decode())
+    return Layer(info, reader.schema, blocks, checksums)
+
+
+def _check_facts(layer: Layer) -> None:
+    info, facts = layer.info, layer.schema.metadata or {}
+    expected = {"format": FORMAT} | {name: str(getattr(info, name)) for name in ("operator", "shard", "lower", "upper", "kind")}
+    for name, value in expected.items():
+        if facts.get(name.encode()) != value.encode():
+            raise Corrupt(f'layer "{info.path}" does not have {name} "{value}"', RECOVER)
+    if layer.rows != info.rows:
+        raise Corrupt(f'layer "{info.path}" has {layer.rows} rows instead of {info.rows}', RECOVER)
+
+
+def _checksum(block: pa.RecordBatch) -> str:
+    return xxhash.xxh3_64_hexdigest(block.serialize())
+
+
+def _whole_checksum(bare: pa.Schema, checksums: list[str]) -> str:
+    return xxhash.xxh3_64_hexdigest(bare.serialize().to_pybytes() + "".join(checksums).encode())

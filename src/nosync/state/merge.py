@@ -1,0 +1,250 @@
+"""Several layers read as one.
+
+Promise: the result is a function of the inputs' contents alone: any order of merging, any block size gives the same rows in the same order.
+Memory stays near `block_rows` rows per input, because inputs are cut at common hashes and merged range by range; only the rows
+of one single hash are never divided. Called by tasks that merge, by readers of whole states (`scan`) and by the kernels (`consolidate`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nosync.model.errors import Internal
+from nosync.model.layers import Kind
+from nosync.state.canonical import canonical_bytes
+from nosync.state.layer import (
+    COUNT,
+    HASH,
+    ROW,
+    ROWS_IN_GROUP,
+    Hashes,
+    Index,
+    Layer,
+    bits,
+    equal_rows_at,
+    is_additive,
+    split_blocks,
+    take,
+    take_rows,
+)
+
+BLOCK_ROWS = 262_144
+BLOCK_BYTES = 64 << 20
+Mask = npt.NDArray[np.bool_]
+
+
+def consolidate(batch: pa.RecordBatch, *, runs: bool = False) -> pa.RecordBatch:
+    """Rows in the form of diffs, each payload once with the sum of its counts, zeros dropped, in canonical order.
+
+    `runs` says that the input is a few sorted runs one after another, which are then merged rather than sorted.
+    """
+    hashes, rows = _values(batch, HASH), _values(batch, ROW)
+    order = _order(hashes, rows, runs)
+    hashes, rows = hashes[order], rows[order]
+    tied = (hashes[1:] == hashes[:-1]) & (rows[1:] == rows[:-1])
+    payload = [batch.column(name) for name in batch.schema.names if name not in (HASH, ROW, COUNT)]
+    order, repeated = _settle(order, tied, payload)
+    counts = _values(batch, COUNT)[order]
+    starts = _starts(repeated)
+    if len(starts) < len(order):
+        counts, order = np.add.reduceat(counts, starts), order[starts]
+    kept = counts != 0
+    if not kept.all():
+        counts, order = counts[kept], order[kept]
+    columns = [pa.array(counts) if name == COUNT else take(batch.column(name), order) for name in batch.schema.names]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def merge_upserts(cover: Sequence[Layer], *, drop_tombstones: bool, block_rows: int = BLOCK_ROWS) -> Iterator[pa.RecordBatch]:
+    """One row per key, the newest, with the columns of all layers; `cover` is newest first.
+
+    Drop tombstones only when nothing lies beneath the oldest layer: otherwise deleted keys come back to life.
+    """
+    schema = union_schema([layer.schema for layer in cover], "upserts")
+    keys = [name for name in schema.names if is_key(name)]
+    for pieces in _ranges(cover, block_rows):
+        batch = concat(pieces, schema, "upserts")
+        order = _newest(_values(batch, HASH), [batch.column(key) for key in keys], len(pieces))
+        if drop_tombstones:
+            order = order[_values(batch, ROWS_IN_GROUP)[order] != 0]
+        if len(pieces) > 1 or len(order) < batch.num_rows:
+            batch = take_rows(batch, order)
+        yield from split_blocks(batch, block_rows, BLOCK_BYTES)
+
+
+def merge_diffs(cover: Sequence[Layer], *, block_rows: int = BLOCK_ROWS) -> Iterator[pa.RecordBatch]:
+    """Each payload once with the sum of its counts; what sums to 0 is gone."""
+    schema = union_schema([layer.schema for layer in cover], "diffs")
+    for pieces in _ranges(cover, block_rows):
+        yield from split_blocks(consolidate(concat(pieces, schema, "diffs"), runs=True), block_rows, BLOCK_BYTES)
+
+
+def scan(cover: Sequence[Layer], kind: Kind, *, block_rows: int = BLOCK_ROWS) -> Iterator[pa.RecordBatch]:
+    """The state the cover stands for, block by block: living keys, or payloads with a positive `_count`."""
+    if kind == "upserts":
+        yield from merge_upserts(cover, drop_tombstones=True, block_rows=block_rows)
+        return
+    for block in merge_diffs(cover, block_rows=block_rows):
+        positive = _values(block, COUNT) > 0
+        block = block if positive.all() else block.filter(pa.array(positive))
+        if block.num_rows:
+            yield block
+
+
+def is_key(name: str) -> bool:
+    """Whether a column of upserts belongs to the key."""
+    return name[0] == "k" and name[1:].isdigit()
+
+
+def union_schema(schemas: Sequence[pa.Schema], kind: Kind) -> pa.Schema:
+    """The columns of all, in an order that readers can rely on: by appearance, upserts led by hash, key and `n`, diffs ended by `_count`.
+
+    A column that some lack is nullable unless it is additive. No column may change its type.
+    """
+    fields: dict[str, pa.Field] = {}
+    for field in (field for schema in schemas for field in schema):
+        known = fields.setdefault(field.name, field)
+        if known.type != field.type:
+            raise Internal(f'column "{field.name}" is {known.type} in one layer and {field.type} in another')
+        if field.nullable:
+            fields[field.name] = field
+    for name, field in fields.items():
+        if not _is_zero_when_missing(field, kind) and any(schema.get_field_index(name) < 0 for schema in schemas):
+            fields[name] = field.with_nullable(True)
+    return pa.schema(sorted(fields.values(), key=lambda field: _place(field.name, kind)))
+
+
+def concat(pieces: Sequence[pa.RecordBatch], schema: pa.Schema, kind: Kind) -> pa.RecordBatch:
+    """The pieces, at least one, after one another under `schema`: a missing additive column is 0, any other missing column null."""
+    columns = []
+    for field in schema:
+        parts = [_column(piece, field, kind) for piece in pieces]
+        columns.append(parts[0] if len(parts) == 1 else pa.concat_arrays(parts))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+@dataclass(slots=True)
+class _Cursor:
+    """How far a layer has been read, in steps of about one block."""
+
+    layer: Layer
+    step: int
+    starts: Index
+    position: int = 0
+
+    def horizon(self) -> int | None:
+        """The hash one step ahead; None when the step reaches the end."""
+        ahead = self.position + self.step
+        if ahead >= self.layer.rows:
+            return None
+        block = int(np.searchsorted(self.starts, ahead - 1, side="right")) - 1
+        return int(self.layer.hashes(block)[ahead - 1 - self.starts[block]])
+
+    def advance(self, cut: int | None) -> list[pa.RecordBatch]:
+        """The rows not yet read whose hash is at most `cut`."""
+        start, stop = self.position, self._rank(cut)
+        self.position = stop
+        pieces = []
+        for block, first in zip(self.layer.blocks, self.starts.tolist(), strict=True):
+            low, high = max(start, first), min(stop, first + block.num_rows)
+            if low < high:
+                pieces.append(block.slice(low - first, high - low))
+        return pieces
+
+    def _rank(self, cut: int | None) -> int:
+        if cut is None:
+            return self.layer.rows
+        block = int(np.searchsorted(self.layer.firsts, np.uint64(cut), side="right")) - 1
+        if block < 0:
+            return 0
+        return int(self.starts[block]) + int(np.searchsorted(self.layer.hashes(block), np.uint64(cut), side="right"))
+
+
+def _cursor(layer: Layer, block_rows: int) -> _Cursor:
+    ends = np.cumsum([0] + [block.num_rows for block in layer.blocks], dtype=np.int64)
+    by_bytes = BLOCK_BYTES * layer.rows // max(1, layer.info.bytes)  # wide rows: fewer at a time
+    return _Cursor(layer, max(1, min(block_rows, by_bytes)), ends[:-1])
+
+
+def _ranges(cover: Sequence[Layer], block_rows: int) -> Iterator[list[pa.RecordBatch]]:
+    """Slices of all layers between common hashes, ascending; in each list the newest layer's come first."""
+    cursors = [_cursor(layer, block_rows) for layer in cover if layer.rows]
+    while any(cursor.position < cursor.layer.rows for cursor in cursors):
+        cut = min((ahead for cursor in cursors if (ahead := cursor.horizon()) is not None), default=None)
+        yield [piece for cursor in cursors for piece in cursor.advance(cut)]
+
+
+def _newest(hashes: Hashes, keys: Sequence[pa.Array], pieces: int) -> Index:
+    """Positions of the newest row of each key, ordered by hash and, where hashes collide, by canonical bytes."""
+    order: Index = np.arange(len(hashes)) if pieces == 1 else np.argsort(hashes, kind="stable")
+    hashes = hashes if pieces == 1 else hashes[order]
+    order, repeated = _settle(order, hashes[1:] == hashes[:-1], keys)
+    return order[_starts(repeated)] if repeated.any() else order
+
+
+def _order(hashes: Hashes, rows: Hashes, runs: bool) -> Index:
+    """Positions ordered by hash, then row; cheap for sorted runs and for hashes that are mostly distinct."""
+    order: Index = np.argsort(hashes, kind="stable" if runs else None)
+    ordered = hashes[order]
+    tied = ordered[1:] == ordered[:-1]
+    if tied.any():
+        members = np.flatnonzero(np.append(tied, False) | np.insert(tied, 0, False))
+        among = order[members]
+        order[members] = among[np.lexsort((rows[among], ordered[members]))]
+    return order
+
+
+def _settle(order: Index, tied: Mask, columns: Sequence[pa.Array]) -> tuple[Index, Mask]:
+    """Finish an order in which only neighbours marked `tied` are still open, and say which rows repeat the one before.
+
+    Equal rows keep their order. Canonical bytes are computed for collisions only.
+    """
+    repeated = tied.copy()
+    pairs = np.flatnonzero(tied)
+    repeated[pairs] = equal_rows_at(columns, order[pairs], columns, order[pairs + 1])
+    if repeated[pairs].all():
+        return order, repeated
+    run = np.insert(np.cumsum(~tied), 0, 0)
+    members = np.flatnonzero(np.isin(run, run[pairs[~repeated[pairs]]]))
+    among = order[members]
+    contents = canonical_bytes([take(column, among) for column in columns])
+    table = pa.table({"run": run[members], "bytes": contents, "position": among})
+    order = order.copy()
+    order[members] = among[pc.sort_indices(table, [(name, "ascending") for name in table.column_names]).to_numpy()]
+    repeated[pairs] = equal_rows_at(columns, order[pairs], columns, order[pairs + 1])
+    return order, repeated
+
+
+def _starts(repeated: Mask) -> Index:
+    return np.flatnonzero(np.insert(~repeated, 0, True))
+
+
+def _values(batch: pa.RecordBatch, name: str) -> npt.NDArray[Any]:
+    values = bits(batch.column(name))
+    if values is None:
+        raise Internal(f'column "{name}" holds nulls or is not an integer column')
+    return values
+
+
+def _column(piece: pa.RecordBatch, field: pa.Field, kind: Kind) -> pa.Array:
+    index = piece.schema.get_field_index(field.name)
+    if index >= 0:
+        return piece.column(index)
+    if _is_zero_when_missing(field, kind):
+        return pa.array(np.zeros(piece.num_rows, dtype=np.int64))
+    return pa.nulls(piece.num_rows, field.type)
+
+
+def _is_zero_when_missing(field: pa.Field, kind: Kind) -> bool:
+    return kind == "upserts" and is_additive(field)
+
+
+def _place(name: str, kind: Kind) -> int:
+    if kind == "diffs":  # canonical bytes depend on the order of the payload: it is left alone
+        return int(name == COUNT)
+    return 0 if name == HASH else 1 if is_key(name) else 2 if name == ROWS_IN_GROUP else 3

@@ -1,0 +1,78 @@
+"""Which layers to merge, so that the newest cover stays short and no row is rewritten often.
+
+Pure. Called after an epoch, and again after each merge until it answers None; the merge itself runs behind the stream.
+
+A layer's *tier* is the power of `width` its rows reach above `floor_rows`, but never less than the tier of any newer layer: a small layer
+beneath a big one counts as big, so tiers only rise towards the past and each is one run of neighbours. As soon as `width` neighbours share
+a tier they are merged.
+
+Bounds, for n rows in the largest layer of the cover, once nothing is left to merge:
+* the cover has at most (width - 1) * (1 + tier(n)) layers, where tier(n) = floor(log_width(n / floor_rows)) or 0: `longest_cover`;
+* a row is rewritten at most about `width` times per tier and usually once, so O(log n) times; a base of n rows waits until width - 1 layers
+  of at least n / width rows lie above it.
+Layers below `floor_rows` share the lowest tier: merging them costs a few file openings whatever they hold, so keeping them few is worth
+more than rewriting them seldom.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from nosync.model.errors import Internal
+from nosync.model.layers import LayerInfo
+
+FAN_IN = 8
+WIDTH = 4
+FLOOR_ROWS = 1024
+
+
+def plan_merge(
+    newest_cover: Sequence[LayerInfo], fan_in: int = FAN_IN, width: int = WIDTH, floor_rows: int = FLOOR_ROWS
+) -> tuple[LayerInfo, ...] | None:
+    """Neighbours to replace by one layer for epochs [last.lower, first.upper), newest first; None when the cover is short enough.
+
+    At most `fan_in` of them. Small tiers come first, and of a long run the cheapest neighbours.
+    """
+    _check_order(newest_cover)
+    for run in _runs(newest_cover, width, floor_rows):
+        if len(run) >= width:
+            size = min(len(run), fan_in)
+            windows = [run[start : start + size] for start in range(len(run) - size + 1)]
+            return tuple(min(windows, key=lambda window: sum(layer.rows for layer in window)))
+    return None
+
+
+def longest_cover(rows: int, width: int = WIDTH, floor_rows: int = FLOOR_ROWS) -> int:
+    """The most layers a cover can have when nothing is left to merge and its largest layer has `rows` rows."""
+    return (width - 1) * (1 + _tier(rows, width, floor_rows))
+
+
+def space_amplification(all_layers: Iterable[LayerInfo], newest_cover: Iterable[LayerInfo]) -> float:
+    """Bytes kept per byte needed for the newest state: the price of history and of merges whose inputs are still held."""
+    kept = sum(layer.bytes for layer in all_layers)
+    needed = sum(layer.bytes for layer in newest_cover)
+    return kept / needed if needed else 1.0
+
+
+def _runs(newest_cover: Sequence[LayerInfo], width: int, floor_rows: int) -> list[list[LayerInfo]]:
+    runs: list[list[LayerInfo]] = []
+    highest = -1
+    for layer in newest_cover:
+        tier = _tier(layer.rows, width, floor_rows)
+        if tier > highest:
+            runs.append([])
+            highest = tier
+        runs[-1].append(layer)
+    return runs
+
+
+def _tier(rows: int, width: int, floor_rows: int) -> int:
+    tier, limit = 0, floor_rows * width
+    while rows >= limit:
+        tier, limit = tier + 1, limit * width
+    return tier
+
+
+def _check_order(newest_cover: Sequence[LayerInfo]) -> None:
+    for newer, older in pairwise(newest_cover):
+        if older.upper > newer.lower:
+            raise Internal(f'layers "{newer.path}" and "{older.path}" overlap or are not newest first')
