@@ -1,7 +1,7 @@
 """Finding keys in a cover.
 
 Promise: a batch of sorted needles costs one pass of binary search per layer, newest first, for what is still unfound; values are
-gathered only for the columns asked for. Equal hashes are confirmed on the key: collisions cost time, never rightness. Called by the kernels.
+gathered only for the columns asked for. Equal hashes are confirmed on the key: collisions cost time, not rightness. Called by the kernels.
 """
 
 from collections.abc import Sequence
