@@ -15,7 +15,8 @@ from nosync.kernels.exact import Digits
 from nosync.model.errors import Internal
 
 EXTREMES = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 5e-324, -5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, -1.7976931348623157e308,
-            1e300, -1e300, 2.0**31, 2.0**32, 2.0**31 - 0.5, -(2.0**31), 2.0**1023, 2.0**-1022, 2.0**-1056, 2.0**-1057, 3 * 2.0**-1074, 0.1]  # fmt: skip
+            1e300, -1e300, 2.0**31, 2.0**32, 2.0**31 - 0.5, -(2.0**31), 2.0**1023, 2.0**-1022, 2.0**-1056, 2.0**-1057,
+            3 * 2.0**-1074, 0.1]  # fmt: skip
 INTEGERS = [0, 1, -1, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**32, 2**63 - 1, -(2**63), 2**62, 2**63 - 2**31]
 
 
@@ -179,7 +180,8 @@ def test_a_fraction_is_not_an_integer() -> None:
 @pytest.mark.parametrize("precision", [1, 9, 18, 19, 20, 37, 38])
 def test_decimals_come_back_or_are_null(precision: int) -> None:
     bound = 10**precision
-    wanted = [0, 1, -1, bound - 1, bound, bound + 1, 1 - bound, -bound, -bound - 1, 2**64, -(2**64), 2**127, -(2**127), 2**128, 2**128 + 1, 2**200]
+    near = [bound - 1, bound, bound + 1, 1 - bound, -bound, -bound - 1]
+    wanted = [0, 1, -1, *near, 2**64, -(2**64), 2**127, -(2**127), 2**128, 2**128 + 1, 2**200]
     array, overflow = exact.to_decimal128(digits_of_python(wanted), len(wanted), precision, 0)
     assert overflow.tolist() == [abs(value) >= bound for value in wanted]
     assert array.to_pylist() == [decimal.Decimal(value) if abs(value) < bound else None for value in wanted]
