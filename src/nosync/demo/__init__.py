@@ -1,0 +1,1 @@
+"""A live auction on one machine: `python -m nosync.demo`."""
