@@ -78,7 +78,7 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_a_missing_file_is_corrupt_and_named(tmp_path: Path) -> None:
     info = write(tmp_path, [batch_of(3)])
     (tmp_path / info.path).unlink()
-    with pytest.raises(Corrupt, match='"totals/0/1.arrow" is missing'):
+    with pytest.raises(Corrupt, match=r'"totals/0/1\.arrow" is missing'):
         open_layer(tmp_path, info)
 
 
