@@ -18,7 +18,7 @@ SETTINGS = {
         STORE + "rocksdb.changelogCheckpointing.enabled": "true",
     },
     "spark-stateless": {},
-    "nosync": {"spark.python.unix.domain.socket.enabled": "true"},
+    "nosync": {"spark.python.unix.domain.socket.enabled": "true", "spark.scheduler.mode": "FAIR"},
 }
 
 

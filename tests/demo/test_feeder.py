@@ -21,7 +21,7 @@ def test_files_hold_the_events_of_the_house_in_order(tmp_path):
 def test_no_hidden_file_is_left_after_writing(tmp_path):
     feeder = Feeder(tmp_path, seed=3, events_per_file=50, pause_seconds=60)
     feeder.write()
-    assert not [path for path in tmp_path.rglob(".*.json")]
+    assert not list(tmp_path.rglob(".*.json"))
 
 
 def test_stopping_ends_the_thread_between_two_files(tmp_path):
