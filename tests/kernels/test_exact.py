@@ -37,7 +37,7 @@ def numbers(digits: Digits, rows: int) -> list[Fraction]:
 
 def assert_fresh(digits: Digits) -> None:
     for digit in digits.values():
-        assert digit.dtype == np.int64 and np.abs(digit).max() <= 2**31
+        assert digit.dtype == np.int64 and np.abs(digit).max() <= 2**31 and digit.any()
 
 
 def assert_normal(digits: Digits) -> None:
@@ -192,3 +192,13 @@ def digits_of_python(values: list[int]) -> Digits:
     """Digits that are not normal: magnitudes in base 2**32, with the sign on each."""
     signs = np.array([-1 if value < 0 else 1 for value in values])
     return {i: np.array([abs(value) >> 32 * i & (2**32 - 1) for value in values]) * signs for i in range(8)}
+
+
+def test_many_rows_give_the_digits_of_each_part() -> None:
+    values = np.concatenate([np.zeros(20_000), any_doubles(1, 3000), prices(1, 20_000)])
+    for make in (exact.digits_of_doubles, lambda part: exact.digits_of_products(part, part)):
+        whole = exact.normalise(make(values))
+        parts = [exact.normalise(make(part)) for part in np.array_split(values, 10)]
+        for index in range(-80, 80):
+            expected = np.concatenate([part.get(index, np.zeros(4300, np.int64)) for part in parts])
+            assert np.array_equal(whole.get(index, np.zeros(43_000, np.int64)), expected)

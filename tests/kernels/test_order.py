@@ -99,6 +99,17 @@ def test_random_texts_of_many_lengths(seed: int, largest: bool) -> None:
     assert best(pa.array(values), starts, largest).to_pylist() == expected
 
 
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_binary()], ids=str)
+@pytest.mark.parametrize("nulls", [0.0, 0.5, 0.99, 1.0])
+def test_many_rows_of_few_texts(kind: pa.DataType, nulls: float, largest: bool) -> None:
+    array = column(kind, 5000, random.Random(3), nulls)
+    starts = np.arange(0, 5000, 10)
+    result = best(array, starts, largest)
+    alone = [best(array.slice(start, 10), np.array([0]), largest) for start in starts]
+    assert result.equals(pa.concat_arrays(alone))
+
+
 @pytest.mark.parametrize("kind", list(POOLS), ids=str)
 def test_the_result_does_not_depend_on_the_order_of_rows(kind: pa.DataType) -> None:
     array = pa.array(POOLS[kind] * 3, kind)

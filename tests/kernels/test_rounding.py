@@ -107,3 +107,11 @@ def test_division_rounds_halves_away_from_zero(seed: int) -> None:
             int((Decimal(n) / Decimal(d)).quantize(Decimal(1), ROUND_HALF_UP)) for n, d in zip(numerators, denominators, strict=True)
         ]
     assert divide_round_half_up(numerators, denominators).tolist() == expected
+
+
+def test_three_digits_round_once_at_every_magnitude() -> None:
+    generator = np.random.default_rng(11)
+    values = [int(n) << int(s) for n, s in zip(generator.integers(1, 2**53, 2000), generator.integers(0, 40, 2000), strict=True)]
+    values += [(value | 1) << int(s) for value, s in zip(values, generator.integers(1, 4, 2000), strict=True)]
+    near = [sign * value + step for value in values for step in (-1, 0, 1) for sign in (1, -1)]
+    assert_nearest(from_integers([value for value in near if abs(value) < 2**94], -2), sum(abs(value) < 2**94 for value in near))

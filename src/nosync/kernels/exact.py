@@ -13,6 +13,7 @@ Pure. Called by accumulate; `rounding` turns the result into doubles.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ Digits = dict[int, Ints]
 HALF = 1 << 31
 MASK = (1 << 32) - 1
 SAFE = 1 << 62
+BLOCK_ROWS = 1 << 14
 TOP_DOUBLE_INDEX = 31  # 2**(32*31) is the last position whose multiples are doubles
 
 
@@ -67,38 +69,12 @@ def digits_of_doubles(values: Doubles) -> Digits:
     Cuts off 32 bits at a time from the top, in floating point: what is cut and what remains are both exact. Costs one round for
     each index that occurs: two or three for amounts and measurements, up to 67 for numbers of all magnitudes.
     """
-    digits: Digits = {}
-    rest, last = values, TOP_DOUBLE_INDEX + 1
-    while (largest := _largest(rest)) != 0:
-        last = min(int(np.frexp(largest)[1]) // 32, last - 1)
-        cut = _shift(rest, -32 * last)
-        cut = np.trunc(cut, out=cut) if last == TOP_DOUBLE_INDEX else np.rint(cut, out=cut)
-        digit = cut.astype(np.int64)
-        if digit.any():
-            digits[last] = digit
-            if 32 * last < -1074:
-                break
-            rest = rest - _shift(cut, 32 * last)
-    return normalise(digits) if TOP_DOUBLE_INDEX in digits else digits
+    return _by_blocks(_cut_doubles, values)
 
 
 def digits_of_products(x: Doubles, y: Doubles) -> Digits:
     """Exactly x * y for all finite doubles: no rounding, overflow or underflow."""
-    if _is_moderate(x) and (y is x or _is_moderate(y)):
-        product, error = _two_product(x, y)
-        return add(digits_of_doubles(product), digits_of_doubles(error))
-    (x_part, x_exponent), (y_part, y_exponent) = np.frexp(x), np.frexp(y)
-    exponent = x_exponent.astype(np.int64) + y_exponent
-    bits = (exponent & 31).astype(np.int32)
-    product, error = (np.ldexp(part, bits) for part in _two_product(x_part, y_part))
-    index = np.where(product != 0, exponent >> 5, 0)
-    digits: Digits = {}
-    for position in np.unique(index):
-        rows = np.flatnonzero(index == position)
-        for shifted, digit in add(digits_of_doubles(product[rows]), digits_of_doubles(error[rows])).items():
-            column = digits.setdefault(int(position) + shifted, np.zeros(len(x), np.int64))
-            column[rows] += digit
-    return digits
+    return _by_blocks(_cut_squares, x) if y is x else _by_blocks(_cut_products, x, y)
 
 
 def scale(digits: Digits, weights: Ints) -> Digits:
@@ -177,6 +153,60 @@ def to_objects(digits: Digits, rows: int) -> tuple[npt.NDArray[np.object_], int]
     for index, digit in digits.items():
         total = total + digit.astype(object) * (1 << (32 * (index - lowest)))
     return total, lowest
+
+
+def _by_blocks(cut: Callable[..., Digits], *values: Doubles) -> Digits:
+    """Digits of all rows, made in blocks whose intermediate results stay in the processor's cache."""
+    rows = len(values[0])
+    if rows <= BLOCK_ROWS:
+        return cut(*values)
+    digits: Digits = {}
+    for start in range(0, rows, BLOCK_ROWS):
+        part = slice(start, start + BLOCK_ROWS)
+        for index, digit in cut(*(column[part] for column in values)).items():
+            if index not in digits:
+                digits[index] = np.zeros(rows, np.int64)
+            digits[index][part] = digit
+    return digits
+
+
+def _cut_doubles(values: Doubles) -> Digits:
+    digits: Digits = {}
+    rest, last = values, TOP_DOUBLE_INDEX + 1
+    while (largest := _largest(rest)) != 0:
+        last = min(int(np.frexp(largest)[1]) // 32, last - 1)
+        cut = _shift(rest, -32 * last)
+        cut = np.trunc(cut, out=cut) if last == TOP_DOUBLE_INDEX else np.rint(cut, out=cut)
+        digit = cut.astype(np.int64)
+        if digit.any():
+            digits[last] = digit
+            if 32 * last < -1074:
+                break
+            rest = rest - _shift(cut, 32 * last)
+    return normalise(digits) if TOP_DOUBLE_INDEX in digits else digits
+
+
+def _cut_squares(x: Doubles) -> Digits:
+    return _cut_products(x, x)
+
+
+def _cut_products(x: Doubles, y: Doubles) -> Digits:
+    """Product and rounding error, each cut into digits; at extreme magnitudes those of the mantissas, moved to their place."""
+    if _is_moderate(x) and (y is x or _is_moderate(y)):
+        product, error = _two_product(x, y)
+        return add(_cut_doubles(product), _cut_doubles(error))
+    (x_part, x_exponent), (y_part, y_exponent) = np.frexp(x), np.frexp(y)
+    exponent = x_exponent.astype(np.int64) + y_exponent
+    bits = (exponent & 31).astype(np.int32)
+    product, error = (np.ldexp(part, bits) for part in _two_product(x_part, y_part))
+    index = np.where(product != 0, exponent >> 5, 0)
+    digits: Digits = {}
+    for position in np.unique(index):
+        rows = np.flatnonzero(index == position)
+        for shifted, digit in add(_cut_doubles(product[rows]), _cut_doubles(error[rows])).items():
+            column = digits.setdefault(int(position) + shifted, np.zeros(len(x), np.int64))
+            column[rows] += digit
+    return digits
 
 
 def _largest(values: npt.NDArray[Any]) -> Any:

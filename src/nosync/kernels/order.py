@@ -22,6 +22,7 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
+SAMPLE_ROWS = 1000
 TEXT_WORDS = 4  # words of eight bytes compared before the remaining candidates are ranked
 
 
@@ -58,8 +59,24 @@ def best(array: pa.Array, starts: npt.NDArray[np.integer[Any]], largest: bool) -
     if _is_direct(array.type):
         found, some = _extreme(_encode(array, one_zero=False), _valid(array), starts, largest)
         return _decode(found, some, array.type)
+    if _is_bytes(array.type) and _is_repetitive(array):
+        return _best_of_few(array.dictionary_encode(), starts, largest)
     rows, some = _best_rows(array, np.asarray(starts, np.int64), largest)
     return array.take(pa.array(rows, mask=~some))
+
+
+def _is_repetitive(array: pa.Array) -> bool:
+    sample = array.slice(len(array) // 2, SAMPLE_ROWS)
+    return len(sample) == SAMPLE_ROWS and pc.count_distinct(sample).as_py() < SAMPLE_ROWS // 2
+
+
+def _best_of_few(array: pa.DictionaryArray, starts: npt.NDArray[np.integer[Any]], largest: bool) -> pa.Array:
+    """Few different texts are sorted once; then the groups compare small integers."""
+    found, some = _extreme(_ranks(array), _valid(array), starts, largest)
+    by_rank = array.dictionary.take(pc.sort_indices(array.dictionary))
+    if some is None:
+        return by_rank.take(pa.array(found - 1))
+    return by_rank.take(pa.array(np.where(some, found - 1, 0), mask=~some))
 
 
 def _best_rows(array: pa.Array, starts: Ints, largest: bool) -> tuple[Ints, Bools]:

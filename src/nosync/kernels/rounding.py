@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nosync.kernels.exact import MASK, Digits, Doubles, Ints, negate, normalise
+from nosync.kernels.exact import BLOCK_ROWS, MASK, Digits, Doubles, Ints, negate, normalise
 
 Words = npt.NDArray[np.uint64]
 Objects = npt.NDArray[np.object_]
@@ -22,8 +22,13 @@ def to_doubles(digits: Digits, rows: int) -> Doubles:
     digits = normalise(digits)
     if not digits:
         return np.zeros(rows, np.float64)
+    result = np.empty(rows, np.float64)
     with np.errstate(over="ignore"):
-        return np.asarray(_nearest(digits, rows))
+        for start in range(0, rows, BLOCK_ROWS):
+            part = slice(start, start + BLOCK_ROWS)
+            block = {index: digit[part] for index, digit in digits.items()}
+            result[part] = _nearest(block, len(result[part]))
+    return result
 
 
 def divide_round_half_up(numerators: Objects, denominators: Objects) -> Objects:
@@ -38,14 +43,29 @@ def _nearest(digits: Digits, rows: int) -> Doubles:
     lowest, top = min(digits), max(digits)
     if lowest == top:
         return np.ldexp(digits[top].astype(np.float64), 32 * top)
-    if top == lowest + 1 and lowest >= -30 and _is_narrow(digits[top]):
-        return np.ldexp(((digits[top] << 32) + digits[lowest]).astype(np.float64), 32 * lowest)
+    if top - lowest <= 2 and -28 <= top <= 30 and _is_narrow(digits[top]):
+        return _nearest_of_three(digits, top)
     negative = _sign(digits, rows) < 0
     words = _magnitude_words(digits, negative, rows)
     window, exponent = _leading_bits(words, lowest)
     result = np.ldexp(window.view(np.int64).astype(np.float64), exponent)
     _round_subnormals(result, window, exponent)
     return np.where(negative, -result, result)
+
+
+def _nearest_of_three(digits: Digits, top: int) -> Doubles:
+    """Two digits are one integer. If that is exact as a double, adding the third rounds once; if not, only its sign matters."""
+    high = digits[top] << 32
+    if top - 1 in digits:
+        high += digits[top - 1]
+    result = high.astype(np.float64)
+    if top - 2 in digits:
+        low = digits[top - 2]
+        result += low * 2.0**-32
+        large = np.flatnonzero(np.abs(high) > 1 << 53)
+        result[large] = (2 * high[large] + np.sign(low[large])).astype(np.float64) * 0.5
+    result *= 2.0 ** (32 * (top - 1))
+    return result
 
 
 def _is_narrow(digit: Ints) -> bool:
