@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-import nosync
 from nosync.cli.output import arrow_grid, console, print_json
+from nosync.history.home import open as open_home
 
 
 @click.command()
@@ -16,7 +16,7 @@ from nosync.cli.output import arrow_grid, console, print_json
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, rows as objects.")
 def show(home: Path, view: str, at: int | None, limit: int, as_json: bool) -> None:
     """The rows of VIEW in HOME, as of the newest epoch or of the one given."""
-    opened = nosync.open(str(home))
+    opened = open_home(home)
     # The epoch is fixed before reading: a running flow may go on meanwhile.
     epoch = opened.epoch if at is None else at
     table = opened.view(view, at=epoch)

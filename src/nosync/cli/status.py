@@ -6,8 +6,8 @@ from typing import Any
 import click
 import pyarrow as pa
 
-import nosync
 from nosync.cli.output import console, grid, print_json, size
+from nosync.history.home import open as open_home
 
 
 @click.command()
@@ -23,12 +23,9 @@ def status(home: Path, as_json: bool) -> None:
 
 
 def _facts(home: Path) -> dict[str, Any]:
-    opened = nosync.open(str(home))
-    views = [
-        {"name": name, "rows": opened.view(name).num_rows, "columns": _columns(opened.schema(name))}
-        for name in opened.views
-    ]
-    return {"home": str(home), "epoch": opened.epoch, **opened.status(), "views": views}
+    opened = open_home(home)
+    views = [{"name": name, "rows": opened.view(name).num_rows, "columns": _columns(opened.schema(name))} for name in opened.views]
+    return {"home": str(home), **opened.status(), "views": views}
 
 
 def _columns(schema: pa.Schema) -> list[dict[str, str]]:
@@ -37,14 +34,20 @@ def _columns(schema: pa.Schema) -> list[dict[str, str]]:
 
 def _print(facts: dict[str, Any]) -> None:
     screen = console()
-    shown = {key: value for key, value in facts.items() if key != "views"}
-    screen.print(grid(("", ""), [(key.replace("_", " "), _fact(key, value)) for key, value in shown.items()]))
+    screen.print(grid(("home", facts["home"]), [(_words(key), _fact(key, facts[key])) for key in facts if key not in ("home", "views")]))
     screen.print()
     rows = [(view["name"], view["rows"], ", ".join(f"{c['name']} {c['type']}" for c in view["columns"])) for view in facts["views"]]
     screen.print(grid(("view", "rows", "columns"), rows, numeric=(False, True, False)))
 
 
-def _fact(key: str, value: Any) -> Any:
+def _words(key: str) -> str:
+    """`spaceAmplification` as people write it."""
+    return "".join(f" {c.lower()}" if c.isupper() else c for c in key)
+
+
+def _fact(key: str, value: Any) -> str:
     if key == "bytes":
         return size(value)
-    return f"{value:.2f}" if isinstance(value, float) else value
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {count:,}" for name, count in value.items()) or "none"
+    return f"{value:,}" if isinstance(value, int) else str(value)
