@@ -202,3 +202,11 @@ def test_many_rows_give_the_digits_of_each_part() -> None:
         for index in range(-80, 80):
             expected = np.concatenate([part.get(index, np.zeros(4300, np.int64)) for part in parts])
             assert np.array_equal(whole.get(index, np.zeros(43_000, np.int64)), expected)
+
+
+@pytest.mark.parametrize("exponent", [-1060, -1000, -600, -490, -470, 470, 490, 600, 1000])
+def test_products_of_numbers_all_tiny_or_all_huge(exponent: int) -> None:
+    generator = np.random.default_rng(exponent + 2000)
+    x, y = (np.ldexp(generator.normal(0, 1, 200), exponent) for _ in range(2))
+    digits = exact.digits_of_products(x, y)
+    assert numbers(digits, 200) == [Fraction(a) * Fraction(b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]

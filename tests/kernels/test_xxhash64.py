@@ -145,3 +145,10 @@ def test_types_spark_hashes_otherwise_are_not_hashable(kind: pa.DataType) -> Non
 
 def test_every_type_of_a_key_is_hashable() -> None:
     assert all(hashable(kind) for kind in every_type().schema.types)
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_zeros_hash_alike_and_so_do_all_nan(kind: pa.DataType) -> None:
+    hashes = hash_columns([pa.array([0.0, -0.0, math.nan, -math.nan, 1.0], kind)], 5).tolist()
+    assert hashes[0] == hashes[1] and hashes[2] == hashes[3]
+    assert len(set(hashes)) == 3
