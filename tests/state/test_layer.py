@@ -128,6 +128,23 @@ def test_no_flipped_byte_goes_unnoticed(tmp_path: Path) -> None:
     assert noticed > len(whole) // 4
 
 
+def test_bytes_that_change_under_an_open_layer_are_noticed(tmp_path: Path) -> None:
+    info = write(tmp_path, split_blocks(batch_of(24), rows=10))
+    whole = (tmp_path / info.path).read_bytes()
+    layer = open_layer(tmp_path, info)
+    before = str(content(layer))
+    for position in range(0, len(whole), 3):
+        with (tmp_path / info.path).open("r+b") as file:
+            file.seek(position)
+            file.write(bytes([whole[position] ^ 0x80]))
+        try:
+            verify(layer)
+            assert str(content(layer)) == before, f"byte {position}"
+        except Corrupt:
+            pass
+        (tmp_path / info.path).open("r+b").write(whole)
+
+
 def test_the_cache_maps_a_layer_once_and_forgets_the_least_recently_used(tmp_path: Path) -> None:
     infos = [write(tmp_path, [batch_of(3, seed)], f"{seed}.arrow") for seed in range(3)]
     cache = LayerCache(2)

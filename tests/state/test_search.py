@@ -115,6 +115,13 @@ def test_a_global_aggregate_is_found_without_key_columns(tmp_path: Path) -> None
     assert lookup([layer], np.array([42], dtype=np.uint64), []).additive("n").tolist() == [9]
 
 
+def test_any_nan_finds_any_other(tmp_path: Path) -> None:
+    stored, sought = np.array([0x7FF8000000000000, 0x7FF8000000000001], dtype=np.uint64).view(np.float64)
+    batch = pa.record_batch({"_hash": pa.array([42], pa.uint64()), "k0": pa.array([stored]), "n": [9]})
+    layer = open_batch(tmp_path, "upserts", 1, batch, 9)
+    assert lookup([layer], np.array([42], dtype=np.uint64), [pa.array(np.array([sought]))]).mask.tolist() == [True]
+
+
 def test_names_are_those_of_layers_with_hits(tmp_path: Path) -> None:
     one = open_batch(tmp_path, "upserts", 1, pa.record_batch({"_hash": pa.array([1], pa.uint64()), "n": [1], "sum0.0": [1]}), 9)
     two = open_batch(tmp_path, "upserts", 2, pa.record_batch({"_hash": pa.array([2], pa.uint64()), "n": [1], "sum0.1": [1]}), 9)

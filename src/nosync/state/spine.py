@@ -2,16 +2,16 @@
 
 Pure. Called after an epoch, and again after each merge until it answers None; the merge itself runs behind the stream.
 
-A layer's *tier* is the power of `width` that its rows reach in units of `floor_rows`, but never less than the tier of any newer layer: a small layer
-beneath a big one counts as big, so tiers only rise towards the past and each is one run of neighbours. As soon as `width` neighbours share
-a tier they are merged.
+A layer's *tier* is the power of `width` that its rows reach in units of `floor_rows`, but never less than the tier of any newer layer: a
+small layer beneath a big one counts as big, so tiers only rise towards the past and each is one run of neighbours. As soon as `width`
+neighbours share a tier they are merged.
 
 Bounds, for n rows in the largest layer of the cover, once nothing is left to merge:
 * the cover has at most (width - 1) * (1 + tier(n)) layers, where tier(n) = floor(log_width(n / floor_rows)) or 0: `longest_cover`;
 * a row is rewritten at most about `width` times per tier and usually once, so O(log n) times; a base of n rows waits until width - 1 layers
   of at least n / width rows lie above it.
-Layers below width * floor_rows rows share the lowest tier: merging them costs a few file openings whatever they hold, so keeping them few is worth
-more than rewriting them seldom.
+Layers below width * floor_rows rows share the lowest tier: merging them costs a few file openings whatever they hold, so keeping them
+few is worth more than rewriting them seldom.
 """
 
 from collections.abc import Iterable, Sequence
