@@ -37,6 +37,7 @@ def follow(run: Followed, tell: Callable[[dict[str, Any]], None]) -> None:
                 told = _tell_new(run, told, tell)
             if not ended:
                 run.stop()
+                run.awaitTermination(0)  # raises if the last epoch failed
         finally:
             _tell_new(run, told, tell)
 

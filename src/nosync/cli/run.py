@@ -30,5 +30,5 @@ def run(file: Path, home: Path, shards: int | None, available_now: bool, as_json
 def _tell(progress: dict[str, Any]) -> None:
     """One epoch in one line."""
     line = f"epoch {progress['epoch']:>6}  {progress['numInputRows']:>10,} rows  {progress['durationMs']['triggerExecution']:>7,.0f} ms"
-    rejected = progress.get("numRejectedRows", 0)
+    rejected = progress["rejectedRows"]
     click.echo(f"{line}  {rejected:,} rejected" if rejected else line)
