@@ -1,0 +1,113 @@
+"""Catalyst's vocabulary, from Python: just enough of it to take plans apart and put them together.
+
+Everything here is a thin call over the gateway to the JVM; what a plan means is decided elsewhere.
+It needs classic PySpark (a driver with a JVM of its own).
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType, _parse_datatype_json_string
+
+Java = Any  # an object in the JVM: a plan, an expression, an attribute
+
+
+def items(sequence: Java) -> list[Java]:
+    """A Scala Seq as a list."""
+    return [sequence.apply(i) for i in range(sequence.size())]
+
+
+def children(node: Java) -> list[Java]:
+    return items(node.children())
+
+
+def kind(node: Java) -> str:
+    """The simple class name of a plan or an expression."""
+    return str(node.getClass().getSimpleName())
+
+
+def data_type(expression: Java) -> DataType:
+    """The type of an expression, as PySpark knows it."""
+    return _parse_datatype_json_string(expression.dataType().json())
+
+
+class Catalyst:
+    """Builds expressions and plans for one session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.jvm: Java = spark._jvm
+        self.expressions: Java = self.jvm.org.apache.spark.sql.catalyst.expressions
+        self.logical: Java = self.jvm.org.apache.spark.sql.catalyst.plans.logical
+
+    @cached_property
+    def _empty(self) -> Java:
+        return self.seq([])
+
+    @cached_property
+    def _none(self) -> Java:
+        return self.jvm.scala.Option.empty()
+
+    @cached_property
+    def _dataset(self) -> Java:
+        return getattr(self.jvm, "org.apache.spark.sql.classic.Dataset")
+
+    @cached_property
+    def _normaliser(self) -> Java:
+        return getattr(getattr(self.jvm, "org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers$"), "MODULE$")
+
+    @cached_property
+    def nowhere(self) -> Java:
+        """Stands below a node whose real child comes later."""
+        return self.logical.OneRowRelation()
+
+    def seq(self, values: Iterable[Java]) -> Java:
+        buffer = self.jvm.java.util.ArrayList()
+        for value in values:
+            buffer.add(value)
+        return self.jvm.scala.jdk.javaapi.CollectionConverters.asScala(buffer).toSeq()
+
+    def frame(self, plan: Java) -> DataFrame:
+        """A DataFrame that runs the plan."""
+        return DataFrame(self._dataset.ofRows(self.spark._jsparkSession, plan), self.spark)
+
+    def new_id(self) -> Java:
+        return self.expressions.NamedExpression.newExprId()
+
+    def attribute(self, name: str, type: Java, nullable: bool = True) -> Java:
+        """A fresh column of a Java type."""
+        metadata = self.jvm.org.apache.spark.sql.types.Metadata.empty()
+        return self.expressions.AttributeReference(name, type, nullable, metadata, self.new_id(), self._empty)
+
+    def alias(self, expression: Java, name: str, like: Java = None) -> Java:
+        """The expression under a name; with `like`, in place of that attribute: whatever is bound to it stays bound."""
+        identity = self.new_id() if like is None else like.exprId()
+        qualifier = self._empty if like is None else like.qualifier()
+        return self.expressions.Alias(expression, name, identity, qualifier, self._none, self._empty)
+
+    def project(self, columns: Sequence[Java], plan: Java) -> Java:
+        return self.logical.Project(self.seq(columns), plan)
+
+    def literal(self, value: Any, type: Java) -> Java:
+        return self.expressions.Literal(value, type)
+
+    def null(self, type: Java) -> Java:
+        return self.expressions.Literal(None, type)
+
+    def when(self, condition: Java, value: Java) -> Java:
+        """The value where the condition holds, else null."""
+        return self.expressions.If(condition, value, self.null(value.dataType()))
+
+    def hash(self, columns: Sequence[Java]) -> Java:
+        """Spark's own xxhash64 with its own seed; of no columns, the seed."""
+        columns = columns or [self.null(self.jvm.org.apache.spark.sql.types.DataTypes.IntegerType)]
+        return self.expressions.XxHash64(self.seq(columns), 42)
+
+    def normalised(self, key: Java) -> Java:
+        """A grouping key as Spark groups it: one NaN, one zero."""
+        return self._normaliser.normalize(key)
+
+    def with_children(self, node: Java, new: Sequence[Java]) -> Java:
+        return node.withNewChildren(self.seq(new))

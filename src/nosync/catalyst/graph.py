@@ -1,0 +1,190 @@
+"""The operator graph that a flow's queries become.
+
+A node computes a collection: each epoch its change is a DataFrame of its columns followed by, where the rows are still placed
+by shard, `_hash`, and last `_diff`. A template is a piece of Spark's plan with holes where the changes of other nodes go.
+Nodes own templates; only stateful nodes own state, known by the operator's name.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from nosync.catalyst.bridge import Java
+from nosync.kernels.accumulate import Accumulation
+
+DIFF = "_diff"
+HASH = "_hash"
+ROW = "_row"
+SHARD = "_shard"
+GHOST = "_ghost"
+
+
+@dataclass(eq=False, slots=True)
+class Hole:
+    """Where the change of a node goes: its columns take the place of these attributes, one by one."""
+
+    node: "Node"
+    attributes: list[Java]
+
+
+@dataclass(eq=False, slots=True)
+class Branch:
+    """A node of Spark's plan over other pieces."""
+
+    plan: Java
+    children: list["Piece"]
+
+
+Piece = Hole | Branch
+
+
+@dataclass(eq=False, slots=True)
+class Template:
+    """A stateless piece of a plan. `placed`: its rows still lie where their `_hash` put them, and carry it."""
+
+    piece: Piece
+    output: list[Java]
+    carried: list[Java]
+    append_only: bool
+    fingerprint: str = ""
+
+    @property
+    def placed(self) -> bool:
+        return len(self.carried) == 2
+
+
+def holes(piece: Piece) -> Iterator[Hole]:
+    """The holes of a template, left to right."""
+    if isinstance(piece, Hole):
+        yield piece
+    else:
+        for child in piece.children:
+            yield from holes(child)
+
+
+@dataclass(eq=False, slots=True)
+class SourceNode:
+    """A source, or a static table (whose rows all come with the first epoch)."""
+
+    name: str
+    schema: StructType
+    append_only: bool
+    static: Java | None = None
+    placed: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class AccumulateNode:
+    """An aggregate kept as accumulators. Its change: keys, results."""
+
+    name: str
+    feed: Template
+    spec: Accumulation
+    schema: StructType
+    view: str = ""
+    append_only: bool = False
+    placed: bool = True
+    plan: Java = None
+
+    @property
+    def fingerprint(self) -> str:
+        return self.feed.fingerprint
+
+
+@dataclass(eq=False, slots=True)
+class RegroupNode:
+    """An aggregate recomputed by Spark for the touched groups. `empty` gives its row over no input where it has no key."""
+
+    name: str
+    feed: Template
+    evaluate: Branch
+    gathered: "GatheredNode"
+    payload: pa.Schema
+    settled: pa.Schema
+    keys: int
+    schema: StructType
+    empty: Java | None = None
+    view: str = ""
+    append_only: bool = False
+    placed: bool = True
+    plan: Java = None
+
+    @property
+    def fingerprint(self) -> str:
+        return self.feed.fingerprint
+
+
+@dataclass(eq=False, slots=True)
+class GatheredNode:
+    """The whole rows of touched groups, on their way from the log into Spark."""
+
+    name: str
+    schema: StructType
+    placed: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class ViewNode:
+    """A named view. `backing` says which columns of an accumulate operator are its rows; without one it keeps rows of its own."""
+
+    name: str
+    body: Template
+    schema: StructType
+    backing: "Backing | None" = None
+    feed: Branch | None = None
+    payload: pa.Schema | None = None
+    keeps: bool = True
+
+    @property
+    def placed(self) -> bool:
+        return self.body.placed
+
+    @property
+    def append_only(self) -> bool:
+        return self.body.append_only
+
+    @property
+    def operator(self) -> str:
+        return self.backing.node.name if self.backing else f"{self.name}/rows"
+
+
+@dataclass(eq=False, slots=True)
+class Backing:
+    """The view is these columns (keys first, then results) of the operator's state."""
+
+    node: AccumulateNode
+    columns: list[int]
+
+
+Node = SourceNode | AccumulateNode | RegroupNode | GatheredNode | ViewNode
+
+
+@dataclass(eq=False, slots=True)
+class Graph:
+    """All nodes of a flow, in order of declaration; inputs stand before what uses them."""
+
+    sources: dict[str, SourceNode] = field(default_factory=dict)
+    statics: list[SourceNode] = field(default_factory=list)
+    operators: list[AccumulateNode | RegroupNode] = field(default_factory=list)
+    views: dict[str, ViewNode] = field(default_factory=dict)
+
+    def consumers(self) -> dict[int, int]:
+        """How many places use each node's change, by identity."""
+        counts: dict[int, int] = {}
+        templates: list[Sequence[Hole]] = [list(holes(op.feed.piece)) for op in self.operators]
+        templates += [list(holes(view.body.piece)) for view in self.views.values() if self._needed(view)]
+        for hole in (hole for found in templates for hole in found):
+            counts[id(hole.node)] = counts.get(id(hole.node), 0) + 1
+        for view in self.views.values():
+            if view.feed is not None:
+                counts[id(view)] = counts.get(id(view), 0) + 1
+        return counts
+
+    def _needed(self, view: ViewNode) -> bool:
+        """Whether the view's change has to be computed: it keeps rows of its own, or another query reads it."""
+        if view.feed is not None:
+            return True
+        pieces = [op.feed.piece for op in self.operators] + [v.body.piece for v in self.views.values() if v is not view]
+        return any(hole.node is view for piece in pieces for hole in holes(piece))

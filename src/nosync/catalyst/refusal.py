@@ -1,0 +1,92 @@
+"""What cannot be maintained, found before anything runs.
+
+Each refusal names the piece of the query and a way out.
+"""
+
+from collections.abc import Iterator
+
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
+
+from nosync.catalyst.bridge import Java, children, items, kind
+from nosync.model.errors import Refused
+
+LATER = {
+    "Join": ("a join", "Joins are not there yet; put the columns into one source, or join when reading the view."),
+    "Window": ("a window function", "Window functions are not there yet; aggregate instead, or rank when reading the view."),
+    "GlobalLimit": ("a limit", "Take the limit when reading the view: run.view(...).orderBy(...).limit(...)."),
+    "LocalLimit": ("a limit", "Take the limit when reading the view: run.view(...).orderBy(...).limit(...)."),
+    "Offset": ("an offset", "Take the offset when reading the view."),
+    "Deduplicate": ("dropDuplicates", "Use distinct(), or groupBy(...).agg(F.first(...))."),
+    "FlatMapGroupsInPandas": ("applyInPandas", "Grouped maps are not there yet; use a pandas aggregate function in agg(...)."),
+    "FlatMapGroupsInArrow": ("applyInArrow", "Grouped maps are not there yet; use a pandas aggregate function in agg(...)."),
+    "MapInPandas": ("mapInPandas", "It sees batches, not rows; use a pandas UDF in select(...)."),
+    "MapInArrow": ("mapInArrow", "It sees batches, not rows; use a pandas or Arrow UDF in select(...)."),
+    "Sample": ("a sample", "It would change with every run; filter on a hash instead: where(pmod(xxhash64(key), 100) < 10)."),
+    "EventTimeWatermark": ("withWatermark", "Event time is not there yet; leave the watermark out: results stay exact, state is kept."),
+}
+CLOCKS = ("CurrentTimestamp", "Now", "CurrentDate", "LocalTimestamp", "CurrentTime", "CurDateExpressionBuilder", "UnixTimestamp0")
+
+
+def refuse_node(node: Java, view: str) -> Refused:
+    """The error for a plan node that nothing here can maintain."""
+    what, way_out = LATER.get(kind(node), (f"{node.nodeName()}", "Leave this step out of the view and apply it when reading."))
+    return Refused(f'view "{view}" uses {what}, which cannot be maintained yet: {_shorten(node.simpleString(40))}', hint=way_out)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def check_analyzed(plan: Java, view: str) -> None:
+    """Refuses what would answer differently each time it is asked: random numbers, clocks, undeclared side effects."""
+    for node in _nodes(plan):
+        for expression in items(node.expressions()):
+            _check_expression(expression, view)
+
+
+def _nodes(plan: Java) -> Iterator[Java]:
+    yield plan
+    for child in children(plan):
+        yield from _nodes(child)
+
+
+def _check_expression(expression: Java, view: str) -> None:
+    name = kind(expression)
+    if name in CLOCKS or name.startswith("CurrentTimestamp"):
+        raise Refused(
+            f'view "{view}" asks for the clock: {expression.sql()}',
+            hint="An epoch must give the same answer when it is repeated; use a timestamp column of the source.",
+        )
+    inner = children(expression)
+    if name != "PythonUDAF" and not expression.deterministic() and all(child.deterministic() for child in inner):
+        if not _aggregates(expression):
+            raise Refused(
+                f'view "{view}" is not deterministic: {expression.sql()}',
+                hint="Every epoch must give the same answer when it is repeated; derive the value from columns, for example with xxhash64.",
+            )
+    for child in inner:
+        _check_expression(child, view)
+
+
+def _aggregates(expression: Java) -> bool:
+    """Aggregate functions like first and collect_list call themselves nondeterministic; here they see rows in canonical order."""
+    return ".aggregate." in str(expression.getClass().getName())
+
+
+def check_key(type: DataType, text: str, view: str) -> None:
+    """Refuses grouping keys that Spark compares by more than their bytes."""
+    if _collated(type):
+        raise Refused(
+            f'view "{view}" groups by {text}, a string with a collation',
+            hint="Group by lower(...) or by collate(..., 'UTF8_BINARY').",
+        )
+
+
+def _collated(type: DataType) -> bool:
+    if isinstance(type, StringType):
+        return "collate" in type.simpleString().lower()
+    if isinstance(type, ArrayType):
+        return _collated(type.elementType)
+    if isinstance(type, MapType):
+        return _collated(type.keyType) or _collated(type.valueType)
+    return isinstance(type, StructType) and any(_collated(field.dataType) for field in type.fields)

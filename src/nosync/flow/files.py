@@ -1,0 +1,189 @@
+"""A folder of files as a source: each file belongs to exactly one epoch.
+
+Files are taken in the order of their modification time, then their name; a file that appears later is picked up whatever its time. Move files
+in whole (write elsewhere, then rename): size and modification time are recorded, and a file that changes afterwards is an error.
+Rows that do not fit the schema go to the view `<source>.rejected`; they never stop the flow.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from nosync.flow.rejection import RAW, reasons
+from nosync.model.errors import Conflict, Invalid
+from nosync.model.source import Slice
+
+FORMATS = ("parquet", "json", "csv", "text", "orc")
+MAX_BYTES = 128 << 20
+
+
+def files(
+    path: str | Path,
+    format: str = "parquet",
+    schema: str | StructType | None = None,
+    maxFilesPerTrigger: int | None = None,  # noqa: N803 (Spark's name)
+    maxBytesPerTrigger: int = MAX_BYTES,  # noqa: N803 (Spark's name)
+    **options: Any,
+) -> "Files":
+    """New files in a folder, in any format Spark reads. `options` are those of `spark.read` for the format.
+
+    An epoch takes at most `maxBytesPerTrigger` bytes (but always one file), so that a large backlog becomes many epochs.
+    """
+    if format not in FORMATS:
+        raise Invalid(f'format "{format}" is not one of {", ".join(FORMATS)}', hint="Pass one of these as format=.")
+    if maxFilesPerTrigger is not None and maxFilesPerTrigger < 1:
+        raise Invalid(f"maxFilesPerTrigger={maxFilesPerTrigger} takes no files", hint="Pass 1 or more.")
+    return Files(Path(str(path).removeprefix("file://")), format, schema, maxFilesPerTrigger, maxBytesPerTrigger, options)
+
+
+@dataclass(eq=False)
+class Files:
+    """See `files`."""
+
+    path: Path
+    format: str
+    given: str | StructType | None
+    max_files: int | None
+    max_bytes: int
+    options: dict[str, Any]
+    append_only: bool = True
+    seen: set[str] = field(default_factory=set)
+
+    def declare(self, name: str, spark: SparkSession) -> StructType:
+        self.name = name
+        if not self.path.is_dir():
+            raise Invalid(f'source "{name}": there is no folder "{self.path}"', hint="Create the folder, or correct the path.")
+        self.schema = self._schema(spark)
+        return self.schema
+
+    def _schema(self, spark: SparkSession) -> StructType:
+        if isinstance(self.given, StructType):
+            return self.given
+        if self.format == "text" and self.given is None:
+            return StructType().add("value", "string")
+        try:
+            if self.given is not None:
+                return spark.createDataFrame([], self.given).schema
+            return spark.read.format(self.format).options(**self.options).load(str(self.path)).schema
+        except PySparkException as error:
+            what = f'the schema "{self.given}" cannot be read' if self.given else "it has no schema, and none can be found in the folder"
+            raise Invalid(f'source "{self.name}": {what}: {_first_line(error)}', hint='Pass schema="column type, ...".') from None
+
+    def start(self, folder: Path, taken: Iterable[Slice]) -> None:
+        self.seen = {entry[0] for slice in taken for entry in slice["files"]}
+
+    def available(self) -> Slice | None:
+        chosen: list[tuple[str, int, int]] = []
+        total = 0
+        for entry in sorted(self._new(), key=lambda entry: (entry[2], entry[0])):
+            if chosen and (total + entry[1] > self.max_bytes or len(chosen) == self.max_files):
+                break
+            chosen.append(entry)
+            total += entry[1]
+        if not chosen:
+            return None
+        self.seen.update(entry[0] for entry in chosen)
+        slice: Slice = {"files": [list(entry) for entry in chosen], "bytes": total}
+        return self._with_footers(slice) if self.format == "parquet" else slice
+
+    def _new(self) -> Iterator[tuple[str, int, int]]:
+        """Files not seen yet, each with its path below the folder, size and modification time in nanoseconds."""
+        pending = [str(self.path)]
+        while pending:
+            with os.scandir(pending.pop()) as found:
+                for entry in found:
+                    if entry.name.startswith(("_", ".")):
+                        continue
+                    if entry.is_dir():
+                        pending.append(entry.path)
+                    elif (relative := os.path.relpath(entry.path, self.path)) not in self.seen:
+                        facts = entry.stat()
+                        yield relative, facts.st_size, facts.st_mtime_ns
+
+    def _with_footers(self, slice: Slice) -> Slice:
+        """Rows by Parquet's own account; files that are no Parquet are set aside, with the reason."""
+        rows, broken = 0, {}
+        for relative, _, _ in slice["files"]:
+            try:
+                rows += pq.read_metadata(self.path / relative).num_rows
+            except (pa.ArrowException, OSError) as error:
+                broken[relative] = f"not a Parquet file: {str(error).splitlines()[0]}"
+        return slice | {"rows": rows} | ({"broken": broken} if broken else {})
+
+    def _paths(self, slice: Slice) -> list[str]:
+        """The files of a slice, after checking that they are what they were."""
+        for relative, size, modified in slice["files"]:
+            path = self.path / relative
+            if not path.exists():
+                raise Conflict(f'source "{self.name}": file "{path}" is gone', hint="Put it back: it belongs to an epoch that is needed again.")
+            facts = path.stat()
+            if (facts.st_size, facts.st_mtime_ns) != (size, modified):
+                raise Conflict(
+                    f'source "{self.name}": file "{path}" changed after it was taken',
+                    hint="Restore the file, and add new rows in new files: files must be moved in whole and never changed.",
+                )
+        broken = slice.get("broken", {})
+        return [str(self.path / relative) for relative, _, _ in slice["files"] if relative not in broken]
+
+    def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
+        paths = self._paths(slice)
+        if not paths:
+            return spark.createDataFrame([], self.schema).withColumn("_diff", F.lit(1).cast("bigint"))
+        rows = self._scan(spark, paths, self._read_schema())
+        if self.format in ("csv", "json"):
+            counts = F.count(F.lit(1)).alias("rows"), F.count(F.col(RAW)).alias("rejected")
+            rows = rows.observe(observation(self.name), *counts).where(F.col(RAW).isNull())
+        columns: list[Column] = [F.col(f"`{column}`") for column in self.schema.names]
+        return rows.select(*columns, F.lit(1).cast("bigint").alias("_diff"))
+
+    def _read_schema(self) -> StructType:
+        schema = StructType(list(self.schema.fields))
+        return schema.add(RAW, "string") if self.format in ("csv", "json") else schema
+
+    def _scan(self, spark: SparkSession, paths: list[str], schema: StructType) -> DataFrame:
+        reader = spark.read.format(self.format).schema(schema).option("basePath", str(self.path))
+        if self.format in ("csv", "json"):
+            reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", RAW).option("columnPruning", "false")
+        return reader.options(**self.options).load(paths)
+
+    def rejected(self, spark: SparkSession, slice: Slice, epoch: int) -> DataFrame | None:
+        """The rows of a slice that do not fit: raw text, reason, file."""
+        broken = [(None, reason, str(self.path / relative)) for relative, reason in slice.get("broken", {}).items()]
+        found = spark.createDataFrame(broken, "raw string, reason string, file string") if broken else None
+        paths = self._paths(slice)
+        if self.format in ("csv", "json") and paths:
+            scanned = self._scan(spark, paths, self._read_schema()).withColumn("_file", F.col("_metadata.file_path"))
+            bad = scanned.where(F.col(RAW).isNotNull())
+            rows = bad.select(F.col(RAW).alias("raw"), reasons(self.format, self.schema, self.options).alias("reason"), F.col("_file").alias("file"))
+            found = rows if found is None else found.unionAll(rows)
+        if found is None:
+            return None
+        return found.withColumn("epoch", F.lit(epoch).cast("bigint")).withColumn("_diff", F.lit(1).cast("bigint"))
+
+    def rows(self, slice: Slice) -> int | None:
+        rows = slice.get("rows")
+        return None if rows is None else int(rows)
+
+    def weight(self, slice: Slice) -> int:
+        return int(slice["bytes"])
+
+    def trim(self, slice: Slice) -> None:
+        """Consumed files stay where they are."""
+
+
+def observation(source: str) -> str:
+    """The name under which Spark counts a source's rows on the way."""
+    return f"nosync:{source}"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0]

@@ -1,0 +1,129 @@
+"""A flow: sources, and views over them written in ordinary PySpark or Spark SQL."""
+
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from nosync.catalyst.bridge import Catalyst, children, items, kind
+from nosync.catalyst.compile import Compiler
+from nosync.catalyst.graph import SourceNode
+from nosync.flow import rejection
+from nosync.flow.names import created_view, visible
+from nosync.model.errors import Invalid
+from nosync.model.source import Source
+from nosync.runtime.program import Program
+from nosync.runtime.run import Run, trigger_of
+from nosync.spark.session import active_or_local
+
+
+class Flow:
+    """A named set of sources and views; the unit of running. Declare everything, then `start` it on a home."""
+
+    def __init__(self, name: str, spark: SparkSession | None = None) -> None:
+        if not name or "/" in name:
+            raise Invalid(f'"{name}" is no name for a flow', hint="Use a short name without slashes.")
+        self.name = name
+        self.spark = spark or active_or_local()
+        self._compiler = Compiler(Catalyst(self.spark))
+        self._sources: dict[str, Source] = {}
+        self._frames: dict[str, DataFrame] = {}
+        self._functions: dict[str, str] = {}
+
+    def source(self, name: str, source: Source) -> DataFrame:
+        """Adds a source and returns an ordinary (empty) DataFrame that stands for it in queries."""
+        self._check_name(name)
+        schema = source.declare(name, self.spark)
+        node = SourceNode(name, schema, source.append_only)
+        self._sources[name] = source
+        self._compiler.graph.sources[name] = node
+        self._frames[name] = self._compiler.placeholder(schema, node)
+        if hasattr(source, "rejected"):
+            self._rejected(f"{name}.rejected")
+        return self._frames[name]
+
+    def _rejected(self, name: str) -> None:
+        schema = self.spark.createDataFrame([], rejection.SCHEMA).schema
+        node = SourceNode(name, schema, append_only=True)
+        self._compiler.graph.sources[name] = node
+        self._add_view(name, self._compiler.placeholder(schema, node))
+
+    def view(self, name: str, query: DataFrame) -> DataFrame:
+        """Keeps the query's result up to date under a name, and returns a DataFrame to build further views on."""
+        self._check_name(name)
+        if not isinstance(query, DataFrame):
+            raise Invalid(f'view "{name}" is a {type(query).__name__}, not a DataFrame', hint="Pass the DataFrame of the query.")
+        try:
+            return self._add_view(name, query)
+        except (PySparkException, Py4JJavaError) as error:
+            raise Invalid(f'view "{name}": {_words(error)}', hint="Correct the query.") from None
+
+    def _add_view(self, name: str, query: DataFrame) -> DataFrame:
+        node = self._compiler.view(name, query)
+        for function in _functions(query._jdf.queryExecution().analyzed()):
+            self._functions[function] = name
+        self._frames[name] = self._compiler.placeholder(query.schema, node)
+        return self._frames[name]
+
+    def sql(self, statement: str) -> DataFrame:
+        """A query over sources, views and the session's own tables; `create view NAME as ...` declares a view."""
+        created = created_view(statement)
+        if created is None:
+            return self._query(statement)
+        name, query = created
+        return self.view(name, self._query(query))
+
+    def _query(self, statement: str) -> DataFrame:
+        with visible(self.spark, self._frames):
+            try:
+                return self.spark.sql(statement)
+            except PySparkException as error:
+                raise Invalid(f"the statement is not valid: {_words(error)}", hint=f"There are: {', '.join(self._frames) or 'no sources'}.") from None
+
+    def start(
+        self, home: str | Path, shards: int | None = None, trigger: dict[str, Any] | None = None
+    ) -> Run:
+        """Starts the flow on a home folder; one that was used before goes on where it stopped.
+
+        `shards` (default: one per core) is fixed with the first start. `trigger` is as for `DataStreamWriter.trigger`.
+        """
+        if not self._sources:
+            raise Invalid(f'flow "{self.name}" has no source', hint="Add one with flow.source(...).")
+        if shards is not None and shards < 1:
+            raise Invalid(f"shards={shards} is not possible", hint="Pass 1 or more.")
+        program = Program(self.name, self.spark, self._compiler.graph, self._sources, self._functions)
+        return Run(program, Path(home), shards, trigger_of(trigger))
+
+    def _check_name(self, name: str) -> None:
+        if not name or "`" in name or "/" in name:
+            raise Invalid(f'"{name}" is no name for a source or view', hint="Use letters, digits and underscores.")
+        if name in self._frames:
+            raise Invalid(f'flow "{self.name}" already has a source or view "{name}"', hint="Choose another name.")
+
+
+def _words(error: Exception) -> str:
+    """The first line of Spark's message, without its plan and stack trace."""
+    text = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
+    return text.strip().splitlines()[0]
+
+
+def _functions(plan: Any) -> list[str]:
+    """Names of the Python functions that a plan calls."""
+    found: list[str] = []
+
+    def look(expression: Any) -> None:
+        if kind(expression).startswith("Python"):
+            found.append(str(expression.name()))
+        for child in children(expression):
+            look(child)
+
+    def walk(node: Any) -> None:
+        for expression in items(node.expressions()):
+            look(expression)
+        for child in children(node):
+            walk(child)
+
+    walk(plan)
+    return found

@@ -1,0 +1,103 @@
+"""Rows given by the program itself, for tests and notebooks.
+
+What was given since the last epoch is one epoch. The rows of each epoch are written into the home before they are processed: they are not
+to be had again otherwise.
+"""
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.conversion import LocalDataToArrowConversion
+from pyspark.sql.types import LongType, StructType
+
+from nosync.model.errors import Invalid
+from nosync.model.source import Slice
+
+
+def memory(schema: str | StructType) -> "Memory":
+    """A source with `.add(rows)` and `.remove(rows)`; rows are tuples, dicts or Rows, as for `spark.createDataFrame`."""
+    return Memory(schema)
+
+
+@dataclass(eq=False)
+class Memory:
+    """See `memory`."""
+
+    given: str | StructType
+    append_only: bool = False
+    pending: list[tuple[list[Any], int]] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    count: int = 0
+
+    def declare(self, name: str, spark: SparkSession) -> StructType:
+        self.name = name
+        try:
+            self.schema = self.given if isinstance(self.given, StructType) else spark.createDataFrame([], self.given).schema
+        except PySparkException as error:
+            words = str(error).strip().splitlines()[0]
+            raise Invalid(f'source "{name}": the schema "{self.given}" cannot be read: {words}', hint='Write "column type, ...".') from None
+        return self.schema
+
+    def add(self, rows: Iterable[Any]) -> None:
+        """These rows belong to the collection from the next epoch on."""
+        self._give(list(rows), 1)
+
+    def remove(self, rows: Iterable[Any]) -> None:
+        """These rows, each of them added before, leave the collection with the next epoch."""
+        self._give(list(rows), -1)
+
+    def _give(self, rows: list[Any], diff: int) -> None:
+        if not hasattr(self, "schema"):
+            raise Invalid("the memory source is not part of a flow yet", hint="Pass it to flow.source(...) first.")
+        self._table(rows, diff)  # wrong rows are the giver's error, at once
+        with self.lock:
+            self.pending.append((rows, diff))
+
+    def _table(self, rows: list[Any], diff: int) -> pa.Table:
+        try:
+            table = LocalDataToArrowConversion.convert(rows, self.schema, False)
+        except (PySparkException, pa.ArrowException, TypeError, ValueError, AssertionError) as error:
+            words = str(error).strip().splitlines()[0]
+            raise Invalid(f'source "{self.name}": a row does not fit the schema: {words}', hint=f"Rows are {self.schema.simpleString()}.") from None
+        return table.append_column("_diff", pa.array([diff] * len(rows), pa.int64()))
+
+    def start(self, folder: Path, taken: Iterable[Slice]) -> None:
+        self.folder = folder
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.count = max((slice["number"] for slice in taken), default=0)
+
+    def available(self) -> Slice | None:
+        with self.lock:
+            given, self.pending = self.pending, []
+        given = [(rows, diff) for rows, diff in given if rows]
+        if not given:
+            return None
+        self.count += 1
+        table = pa.concat_tables([self._table(rows, diff) for rows, diff in given]).combine_chunks()
+        with pa.OSFile(str(self._file(self.count)), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        return {"number": self.count, "rows": table.num_rows, "bytes": table.nbytes}
+
+    def _file(self, number: int) -> Path:
+        return self.folder / f"{number}.arrow"
+
+    def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
+        with pa.OSFile(str(self._file(slice["number"])), "rb") as file:
+            table = pa.ipc.open_file(file).read_all()
+        schema = StructType(list(self.schema.fields)).add("_diff", LongType())
+        return spark.createDataFrame(table, schema)
+
+    def rows(self, slice: Slice) -> int:
+        return int(slice["rows"])
+
+    def weight(self, slice: Slice) -> int:
+        return int(slice["bytes"])
+
+    def trim(self, slice: Slice) -> None:
+        self._file(slice["number"]).unlink(missing_ok=True)

@@ -1,0 +1,47 @@
+"""The rows of a view as of an epoch, block by block. Reads layers; writes nothing; needs no Spark."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from nosync.history.record import ViewRecord
+from nosync.kernels.finish import finish
+from nosync.kernels.groups import Groups, from_batch
+from nosync.state.layer import Layer
+from nosync.state.merge import scan
+
+
+def rows(view: ViewRecord, cover: Sequence[Layer], owns_whole: bool = False) -> Iterator[pa.RecordBatch]:
+    """All rows in one shard. `owns_whole`: this shard answers for an aggregate without a key, also where it has seen no row yet."""
+    found = False
+    if cover:
+        for block in scan(cover, view.kind):
+            found = True
+            yield _finished(view, block) if view.spec else _repeated(view, block)
+    if view.spec is not None and view.spec.whole and owns_whole and not found:
+        nothing = Groups(np.array([42], np.uint64), [], np.zeros(1, np.int64), {}, {})
+        yield _batch(view, finish(view.spec, nothing))
+
+
+def _finished(view: ViewRecord, block: pa.RecordBatch) -> pa.RecordBatch:
+    assert view.spec is not None
+    groups = from_batch(block, len(view.spec.keys), view.spec.best)
+    columns = [*groups.keys, *finish(view.spec, groups)]
+    return _batch(view, [columns[i] for i in view.columns])
+
+
+def _repeated(view: ViewRecord, block: pa.RecordBatch) -> pa.RecordBatch:
+    """Each row as often as it occurs."""
+    counts = block.column("_count").to_numpy()
+    columns = [block.column(f"c{i}") for i in range(len(view.schema))]
+    if not columns:
+        return pa.RecordBatch.from_pylist([{}] * int(counts.sum()), schema=view.schema)
+    if (counts != 1).any():
+        where = pa.array(np.repeat(np.arange(block.num_rows), counts))
+        columns = [column.take(where) for column in columns]
+    return _batch(view, columns)
+
+
+def _batch(view: ViewRecord, columns: list[pa.Array]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(columns, schema=view.schema)

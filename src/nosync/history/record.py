@@ -1,0 +1,60 @@
+"""What the journal keeps of a view, so that it can be read without Spark and without the program."""
+
+import base64
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from nosync.kernels.accumulate import Accumulation, Result
+from nosync.model.layers import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class ViewRecord:
+    """A view's schema and the operator whose state holds its rows. With `spec`, the rows are `columns` of its keys and results."""
+
+    schema: pa.Schema
+    operator: str
+    kind: Kind
+    spec: Accumulation | None = None
+    columns: tuple[int, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        text: dict[str, Any] = {"schema": _pack(self.schema), "operator": self.operator, "kind": self.kind}
+        if self.spec is not None:
+            text["columns"] = list(self.columns)
+            text["spec"] = {
+                "keys": _pack(_unnamed(self.spec.keys)),
+                "inputs": _pack(_unnamed(self.spec.inputs)),
+                "types": _pack(_unnamed(tuple(result.type for result in self.spec.results))),
+                "results": [[r.function, list(r.inputs), r.overflow, r.text] for r in self.spec.results],
+                "whole": self.spec.whole,
+            }
+        return text
+
+    @staticmethod
+    def from_json(text: dict[str, Any]) -> "ViewRecord":
+        schema = _unpack(text["schema"])
+        if "spec" not in text:
+            return ViewRecord(schema, text["operator"], text["kind"])
+        spec = text["spec"]
+        results = tuple(
+            Result(function, tuple(inputs), type, overflow, words)
+            for (function, inputs, overflow, words), type in zip(spec["results"], _unpack(spec["types"]).types, strict=True)
+        )
+        keys, inputs = tuple(_unpack(spec["keys"]).types), tuple(_unpack(spec["inputs"]).types)
+        accumulation = Accumulation(keys, inputs, results, spec["whole"])
+        return ViewRecord(schema, text["operator"], text["kind"], accumulation, tuple(text["columns"]))
+
+
+def _unnamed(types: tuple[pa.DataType, ...]) -> pa.Schema:
+    return pa.schema([(str(i), type) for i, type in enumerate(types)])
+
+
+def _pack(schema: pa.Schema) -> str:
+    return base64.b64encode(schema.serialize().to_pybytes()).decode()
+
+
+def _unpack(text: str) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))

@@ -1,0 +1,178 @@
+"""From accumulators to the values that a query asks for, rounded once, with Spark's types and Spark's rules for nulls."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nosync.kernels import exact, rounding
+from nosync.kernels.accumulate import MOMENTS, Accumulation, Result, digits_of
+from nosync.kernels.groups import Groups
+from nosync.model.errors import Failed
+
+
+def finish(spec: Accumulation, groups: Groups) -> list[pa.Array]:
+    """One array per result, in the order of the groups."""
+    return [_finish(spec, result, groups) for result in spec.results]
+
+
+def _finish(spec: Accumulation, result: Result, groups: Groups) -> pa.Array:
+    match result.function:
+        case "count":
+            return pa.array(_known(result, groups), pa.int64())
+        case "sum":
+            return _sum(spec, result, groups)
+        case "avg":
+            return _avg(spec, result, groups)
+        case "min" | "max" if pa.types.is_boolean(result.type):
+            return _boolean(result, groups)
+        case "min" | "max" | "and" | "or" | "first":
+            name = ("min" if result.function == "first" else result.function) + str(result.inputs[0])
+            return groups.best.get(name, pa.nulls(len(groups), result.type)).cast(result.type)
+        case "xor":
+            bits = _column(groups, f"xor{result.inputs[0]}")
+            return pa.array(bits, pa.int64(), mask=_known(result, groups) == 0).cast(result.type)
+        case function if function in MOMENTS:
+            return _moment(result, groups)
+    return _pair(result, groups)
+
+
+def _column(groups: Groups, name: str) -> np.ndarray:
+    return groups.additive.get(name, np.zeros(len(groups), np.int64))
+
+
+def _known(result: Result, groups: Groups) -> np.ndarray:
+    """Rows whose input is not null."""
+    if not result.inputs:
+        return groups.n
+    return groups.n - _column(groups, f"nulls{result.inputs[0]}")
+
+
+def _overflow(result: Result, mask: np.ndarray) -> None:
+    if mask.any() and result.overflow == "raise":
+        raise Failed(f"{result.text or result.function} overflows {result.type}", hint="Widen the type, or use try_sum / try_avg.")
+
+
+def _sum(spec: Accumulation, result: Result, groups: Groups) -> pa.Array:
+    digits = digits_of(f"sum{result.inputs[0]}", groups.additive)
+    empty = _known(result, groups) == 0
+    if pa.types.is_floating(result.type):
+        return pa.array(_double(result.inputs[0], groups), pa.float64(), mask=empty).cast(result.type)
+    if pa.types.is_decimal(result.type):
+        values, over = exact.to_decimal128(digits, len(groups), result.type.precision, result.type.scale)
+        _overflow(result, over)
+        return pc.if_else(pa.array(empty), pa.scalar(None, result.type), values)
+    integers, over = exact.to_integers(digits, len(groups))
+    _overflow(result, over)
+    mask = empty | over if result.overflow == "null" else empty
+    return pa.array(integers, pa.int64(), mask=mask)
+
+
+def _double(column: int, groups: Groups) -> np.ndarray:
+    """The exact sum rounded to a double, with the rules of IEEE for what is not finite."""
+    total = rounding.to_doubles(digits_of(f"sum{column}", groups.additive), len(groups))
+    nan, plus, minus = (_column(groups, f"sum{column}.{name}") for name in ("nan", "inf", "-inf"))
+    total = np.where(plus > 0, np.inf, total)
+    total = np.where(minus > 0, -np.inf, total)
+    return np.where((nan > 0) | ((plus > 0) & (minus > 0)), np.nan, total)
+
+
+def _avg(spec: Accumulation, result: Result, groups: Groups) -> pa.Array:
+    count = _known(result, groups)
+    empty = count == 0
+    if pa.types.is_decimal(result.type):
+        return _decimal_avg(spec, result, groups, count)
+    total = _double(result.inputs[0], groups)
+    return pa.array(total / np.where(empty, 1, count), pa.float64(), mask=empty)
+
+
+def _decimal_avg(spec: Accumulation, result: Result, groups: Groups, count: np.ndarray) -> pa.Array:
+    import decimal
+
+    totals, _ = exact.to_objects(digits_of(f"sum{result.inputs[0]}", groups.additive), len(groups))
+    shift = 10 ** (result.type.scale - spec.inputs[result.inputs[0]].scale)
+    counts = np.where(count == 0, 1, count).astype(object)
+    quotients = rounding.divide_round_half_up(totals * shift, counts)
+    limit = 10**result.type.precision
+    over = np.array([abs(q) >= limit for q in quotients], bool)
+    _overflow(result, over)
+    with decimal.localcontext(decimal.Context(prec=60)):
+        values = [
+            None if n == 0 or o else decimal.Decimal(q).scaleb(-result.type.scale) for q, n, o in zip(quotients, count, over, strict=True)
+        ]
+    return pa.array(values, result.type)
+
+
+def _boolean(result: Result, groups: Groups) -> pa.Array:
+    known, true = _known(result, groups), _column(groups, f"true{result.inputs[0]}")
+    value = true > 0 if result.function == "max" else true == known
+    return pa.array(value, pa.bool_(), mask=known == 0)
+
+
+def _exact(family: str, groups: Groups) -> tuple[np.ndarray, int]:
+    """Integers and a power of 2**32: the sum is their product."""
+    return exact.to_objects(digits_of(family, groups.additive), len(groups))
+
+
+def _spread(total: str, product: str, other: str, groups: Groups, n: np.ndarray) -> tuple[np.ndarray, int]:
+    """n * sum(xy) - sum(x) * sum(y), exactly."""
+    (x, x_place), (y, y_place), (xy, xy_place) = _exact(total, groups), _exact(other, groups), _exact(product, groups)
+    place = min(x_place + y_place, xy_place)
+    return (n * xy * 2 ** (32 * (xy_place - place))) - (x * y * 2 ** (32 * (x_place + y_place - place))), place
+
+
+def _quotient(numerators: np.ndarray, denominators: np.ndarray, place: int) -> np.ndarray:
+    """numerator / denominator * 2**(32 * place), rounded once."""
+    up, down = (2 ** (32 * place), 1) if place >= 0 else (1, 2 ** (-32 * place))
+    return np.array([_divide(int(a) * up, int(b) * down) for a, b in zip(numerators, denominators, strict=True)], np.float64)
+
+
+def _divide(a: int, b: int) -> float:
+    try:
+        return a / b
+    except OverflowError:
+        return float("inf") if a > 0 else float("-inf")
+
+
+def _odd(inputs: Sequence[int], groups: Groups) -> np.ndarray:
+    counts = [_column(groups, f"sum{i}.{name}") for i in inputs for name in ("nan", "inf", "-inf")]
+    return np.logical_or.reduce([count > 0 for count in counts])
+
+
+def _moment(result: Result, groups: Groups) -> pa.Array:
+    i = result.inputs[0]
+    known = _known(result, groups)
+    n = known.astype(object)
+    spread, place = _spread(f"sum{i}", f"square{i}", f"sum{i}", groups, n)
+    value, mask = _over_rows(spread, place, known, sample=result.function.endswith("samp"))
+    value = np.where(_odd(result.inputs, groups), np.nan, value)
+    return pa.array(np.sqrt(value) if result.function.startswith("stddev") else value, pa.float64(), mask=mask)
+
+
+def _over_rows(spread: np.ndarray, place: int, known: np.ndarray, sample: bool) -> tuple[np.ndarray, np.ndarray]:
+    """A spread per row (or per row but one), and where that is null for want of rows."""
+    mask = known <= (1 if sample else 0)
+    n = np.where(mask, 2, known).astype(object)
+    return _quotient(spread, n * (n - 1 if sample else n), place), mask
+
+
+def _pair(result: Result, groups: Groups) -> pa.Array:
+    x, y = result.inputs
+    known = _known(result, groups)
+    n = known.astype(object)
+    together, place = _spread(f"sum{x}", f"product{x}_{y}", f"sum{y}", groups, n)
+    odd = _odd(result.inputs, groups)
+    if result.function != "corr":
+        value, mask = _over_rows(together, place, known, sample=result.function.endswith("samp"))
+        return pa.array(np.where(odd, np.nan, value), pa.float64(), mask=mask)
+    one = np.ones(len(groups), object)
+    covariance = _quotient(together, one, place)
+    spreads = [_quotient(*_with_place(_spread(f"sum{i}", f"square{i}", f"sum{i}", groups, n), one)) for i in (x, y)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.where(odd, np.nan, covariance / np.sqrt(spreads[0]) / np.sqrt(spreads[1]))
+    return pa.array(value, pa.float64(), mask=known <= 1)
+
+
+def _with_place(spread: tuple[np.ndarray, int], one: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    return spread[0], one, spread[1]

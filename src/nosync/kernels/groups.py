@@ -1,0 +1,116 @@
+"""Groups: accumulators by key, as kernels hold them and as layers and blobs store them.
+
+A `Groups` is sorted by hash, a key occurs once. `n` counts the rows of a group. Every other accumulator is either
+*additive* (an int64 column; a missing column is zero throughout) or *best* (a typed column with nulls: minimum, maximum,
+bits; a missing column is null throughout). Both may be sparse, so a group pays only for what its data needed:
+a sum of small integers is one column, a count of nulls is none at all until the first null.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from nosync.state.canonical import canonical_bytes, rows_equal
+
+Int64s = np.ndarray[tuple[int], np.dtype[np.int64]]
+Uint64s = np.ndarray[tuple[int], np.dtype[np.uint64]]
+
+
+@dataclass(slots=True)
+class Groups:
+    """Accumulators of some groups; rows of all columns belong together."""
+
+    hashes: Uint64s
+    keys: list[pa.Array]
+    n: Int64s
+    additive: dict[str, Int64s]
+    best: dict[str, pa.Array]
+
+    def __len__(self) -> int:
+        return len(self.hashes)
+
+    def take(self, index: np.ndarray) -> "Groups":
+        where = pa.array(index)
+        return Groups(
+            self.hashes[index],
+            [key.take(where) for key in self.keys],
+            self.n[index],
+            {name: column[index] for name, column in self.additive.items()},
+            {name: column.take(where) for name, column in self.best.items()},
+        )
+
+    def to_batch(self) -> pa.RecordBatch:
+        """The form of an upserts layer. Columns that hold nothing are left out: the result depends on the content alone."""
+        columns: dict[str, pa.Array] = {"_hash": pa.array(self.hashes)}
+        columns.update({f"k{i}": key for i, key in enumerate(self.keys)})
+        columns["n"] = pa.array(self.n)
+        columns.update({name: pa.array(self.additive[name]) for name in sorted(self.additive) if self.additive[name].any()})
+        columns.update({name: self.best[name] for name in sorted(self.best) if self.best[name].null_count < len(self)})
+        return pa.RecordBatch.from_pydict(columns)
+
+
+def from_batch(batch: pa.RecordBatch, keys: int, best: dict[str, pa.DataType]) -> Groups:
+    """The inverse of `Groups.to_batch`; `best` gives the types of the columns that are not additive."""
+    found: dict[str, pa.Array] = {}
+    additive: dict[str, Int64s] = {}
+    for name in batch.schema.names[1 + keys :]:
+        if name in best:
+            found[name] = batch.column(name)
+        elif name != "n":
+            additive[name] = batch.column(name).to_numpy()
+    return Groups(
+        batch.column(0).to_numpy(), [batch.column(1 + i) for i in range(keys)], batch.column("n").to_numpy(), additive, found
+    )
+
+
+def concat(parts: Sequence[Groups]) -> Groups:
+    """All rows of the parts, unsorted; missing columns are filled in."""
+    if len(parts) == 1:
+        return parts[0]
+    best = {name: column.type for part in parts for name, column in part.best.items()}
+    return Groups(
+        np.concatenate([part.hashes for part in parts]),
+        [pa.concat_arrays([part.keys[i] for part in parts]) for i in range(len(parts[0].keys))],
+        np.concatenate([part.n for part in parts]),
+        {
+            name: np.concatenate([part.additive.get(name, np.zeros(len(part), np.int64)) for part in parts])
+            for name in _ordered(name for part in parts for name in part.additive)
+        },
+        {
+            name: pa.concat_arrays([part.best.get(name, pa.nulls(len(part), type)) for part in parts])
+            for name, type in best.items()
+        },
+    )
+
+
+def _ordered(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def sort_by_key(hashes: Uint64s, keys: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
+    """An order that brings equal keys together, ascending by hash, and where in it each group starts.
+
+    Equal hashes are confirmed on the key; keys that truly collide are put in the order of their canonical bytes.
+    """
+    order = np.argsort(hashes)
+    sorted_hashes = hashes[order]
+    same = sorted_hashes[1:] == sorted_hashes[:-1]
+    if keys and same.any():
+        pairs = np.flatnonzero(same)
+        left, right = pa.array(order[pairs]), pa.array(order[pairs + 1])
+        equal = rows_equal([key.take(left) for key in keys], [key.take(right) for key in keys])
+        if not equal.all():
+            return _sort_colliding(hashes, keys)
+    starts = np.flatnonzero(np.concatenate(([len(hashes) > 0], ~same))) if len(hashes) else np.zeros(0, np.int64)
+    return order, starts
+
+
+def _sort_colliding(hashes: Uint64s, keys: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
+    rank = pc.rank(canonical_bytes(keys), tiebreaker="dense").to_numpy()
+    order = np.lexsort((rank, hashes))
+    h, r = hashes[order], rank[order]
+    fresh = np.concatenate(([True], (h[1:] != h[:-1]) | (r[1:] != r[:-1])))
+    return order, np.flatnonzero(fresh)

@@ -1,0 +1,44 @@
+"""What a source must be able to do. Small enough to write one's own.
+
+A source hands out *slices*: JSON values that say which rows belong to an epoch. The journal records a slice before it is read, and may ask
+for it again at any later time: reading a slice always gives the same rows.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+Slice = dict[str, Any]
+
+
+class Source(Protocol):
+    """Where rows come from."""
+
+    @property
+    def append_only(self) -> bool:
+        """Whether rows are only ever added. Minimum and maximum are cheaper then."""
+
+    def declare(self, name: str, spark: "SparkSession") -> "StructType":
+        """Called once, at declaration: checks the settings and says what the rows look like."""
+
+    def start(self, folder: Path, taken: Iterable[Slice]) -> None:
+        """Called when a run starts. `folder` is the source's own place in the home; `taken` all slices recorded so far, in order."""
+
+    def available(self) -> Slice | None:
+        """What is there and not taken yet, up to the source's own limit for one epoch; None for nothing. The caller takes it."""
+
+    def read(self, spark: "SparkSession", slice: Slice) -> "DataFrame":
+        """The rows of a slice: the declared columns, and last `_diff` (1 for added, -1 for removed)."""
+
+    def rows(self, slice: Slice) -> int | None:
+        """How many rows the slice has, where that is known without reading."""
+
+    def weight(self, slice: Slice) -> int:
+        """About how many bytes the slice brings: decides how it is processed, never what comes out."""
+
+    def trim(self, slice: Slice) -> None:
+        """Nobody will ask for this slice again."""

@@ -1,0 +1,157 @@
+"""The epoch path: open, compute, record. Single-threaded; the run's loop calls `step` again and again.
+
+An epoch is opened by recording the slice of every source, computed by one Spark job, and whole once its entry is in the journal. A failure at any
+point leaves the state at the epoch before; the opened epoch is repeated as recorded.
+"""
+
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from nosync.catalyst.bridge import Catalyst
+from nosync.catalyst.graph import RegroupNode
+from nosync.journal.entries import Computed, Merged, Opened, Started
+from nosync.journal.journal import Journal
+from nosync.journal.names import source_folder
+from nosync.runtime.merging import Merger
+from nosync.runtime.program import Program, check_same
+from nosync.runtime.progress import progress
+from nosync.spark.failure import explain
+from nosync.spark.job import EpochJob, Setting, empty_result
+from nosync.spark.receipts import Receipt
+from nosync.spark.session import EPOCH_POOL, flow_session
+
+WIDE_BYTES = 1 << 20
+Clock = Callable[[], float]
+
+
+class Epochs:
+    """A flow on its home. Owns the journal: a second one on the same home gets `Conflict`."""
+
+    def __init__(self, program: Program, home: Path, shards: int | None, clock: Clock = time.time, wide_bytes: int = WIDE_BYTES) -> None:
+        self.program, self.home, self.clock, self.wide_bytes = program, home.absolute(), clock, wide_bytes
+        self.run = uuid.uuid4().hex[:12]
+        self.journal = Journal(self.home)
+        try:
+            self.image = self.journal.image
+            self.shards = self._declare(shards)
+            self.session = flow_session(program.spark)
+            self.setting = self._setting()
+            for name, source in program.sources.items():
+                source.start(self.home / source_folder(name), self.image.slices(name))
+            self.merger = Merger(str(self.home), program.name, self.run)
+        except BaseException:
+            self.journal.close()
+            raise
+
+    def _declare(self, shards: int | None) -> int:
+        import os
+        import socket
+
+        known = self.image.declared
+        chosen = shards or (known.shards if known else self.program.spark.sparkContext.defaultParallelism)
+        declaration = self.program.declaration(chosen)
+        if known is not None:
+            check_same(known, declaration)
+        if known != declaration:
+            self.journal.append(declaration)
+        self.journal.append(Started(self.run, os.getpid(), socket.gethostname(), self.clock()))
+        return chosen
+
+    def _setting(self) -> Setting:
+        graph = self.program.graph
+        empties = {
+            operator.name: empty_result(self.session, operator)
+            for operator in graph.operators
+            if isinstance(operator, RegroupNode) and operator.empty is not None
+        }
+        return Setting(self.session, graph, str(self.home), self.program.name, self.run, self.shards, empties)
+
+    def step(self) -> dict[str, Any] | None:
+        """One epoch if there is input (or one left unfinished), and its progress; None when there is nothing to do."""
+        self._merge()
+        started = time.perf_counter()
+        opened = self.image.unfinished() or self._open()
+        if opened is None:
+            return None
+        opened_at = time.perf_counter()
+        try:
+            receipts, rows, rejected = self._compute(opened)
+        except Exception as error:
+            raise explain(error, self.program.functions, list(self.program.graph.views), opened.epoch) from None
+        computed_at = time.perf_counter()
+        layers = tuple(receipt.layer for receipt in receipts if receipt.layer)
+        self.journal.append(Computed(opened.epoch, layers, rows, rejected))
+        self._merge()
+        ended = time.perf_counter()
+        millis = {
+            "triggerExecution": round((ended - started) * 1e3),
+            "open": round((opened_at - started) * 1e3),
+            "compute": round((computed_at - opened_at) * 1e3),
+            "seal": round((ended - computed_at) * 1e3),
+        }
+        return progress(opened, receipts, rows, rejected, millis, self.image, self.run)
+
+    def _open(self) -> Opened | None:
+        slices = {name: slice for name, source in self.program.sources.items() if (slice := source.available()) is not None}
+        first = self.image.epoch == 0 and self.program.graph.statics
+        if not slices and not first:
+            return None
+        opened = Opened(self.image.epoch + 1, self.clock(), slices)
+        self.journal.append(opened)
+        return opened
+
+    def _compute(self, opened: Opened) -> tuple[list[Receipt], dict[str, int], dict[str, int]]:
+        sources = self.program.sources
+        changes = {name: sources[name].read(self.session, slice) for name, slice in opened.slices.items()}
+        changes |= self._statics() if opened.epoch == 1 else {}
+        wide = frozenset(name for name, slice in opened.slices.items() if sources[name].weight(slice) >= self.wide_bytes)
+        job = self._job(opened.epoch, changes, wide)
+        receipts = job.run()
+        rows = {name: self._rows(name, slice, job) for name, slice in opened.slices.items()}
+        rejected = self._rejected(opened, job)
+        if rejected:
+            receipts += self._job(opened.epoch, self._rejected_rows(opened, rejected), frozenset()).run()
+        return receipts, rows, rejected
+
+    def _job(self, epoch: int, changes: dict[str, DataFrame], wide: frozenset[str]) -> EpochJob:
+        self.session.sparkContext.setLocalProperty("spark.scheduler.pool", EPOCH_POOL)
+        return EpochJob(self.setting, epoch, lambda operator: self.image.covers(operator, epoch - 1), changes, wide)
+
+    def _statics(self) -> dict[str, DataFrame]:
+        catalyst = Catalyst(self.session)
+        one = F.lit(1).cast("bigint").alias("_diff")
+        return {node.name: catalyst.frame(node.static).select("*", one) for node in self.program.graph.statics}
+
+    def _rows(self, name: str, slice: dict[str, Any], job: EpochJob) -> int:
+        known = self.program.sources[name].rows(slice)
+        if known is not None:
+            return known
+        return job.observed.get(name, {}).get("rows", 0)
+
+    def _rejected(self, opened: Opened, job: EpochJob) -> dict[str, int]:
+        counts = {name: job.observed.get(name, {}).get("rejected", 0) + len(slice.get("broken", {})) for name, slice in opened.slices.items()}
+        return {name: count for name, count in counts.items() if count}
+
+    def _rejected_rows(self, opened: Opened, names: dict[str, int]) -> dict[str, DataFrame]:
+        found = {}
+        for name in names:
+            read = getattr(self.program.sources[name], "rejected", None)
+            rows = read(self.session, opened.slices[name], opened.epoch) if read else None
+            if rows is not None:
+                found[f"{name}.rejected"] = rows
+        return found
+
+    def _merge(self) -> None:
+        for layer in self.merger.collect():
+            self.journal.append(Merged(layer))
+        self.merger.offer(self.image)
+
+    def close(self) -> None:
+        self.merger.close()
+        self.journal.close()

@@ -1,0 +1,90 @@
+"""Merging behind the stream: a process of its own, at low priority, that turns several layers into one.
+
+The epoch loop asks `Merger.collect` between epochs for layers that are done, records them, and `Merger.offer`s the next merge.
+The stream never waits for it; while it is behind, covers are longer and nothing else.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+
+from nosync.journal.image import Image
+from nosync.model.errors import Corrupt
+from nosync.model.layers import LayerInfo
+from nosync.state.spine import plan_merge
+
+
+class Merger:
+    """One merging process for one home. Merges of different traces follow one another, the longest cover first."""
+
+    def __init__(self, home: str, flow: str, run: str) -> None:
+        command = [sys.executable, "-m", "nosync.runtime.merge_worker", home, flow, run]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        self._process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._done: SimpleQueue[str] = SimpleQueue()
+        self._busy = False
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._done.put(line)
+
+    def collect(self) -> list[LayerInfo]:
+        """Layers merged since the last call."""
+        found = []
+        while True:
+            try:
+                answer = json.loads(self._done.get_nowait())
+            except Empty:
+                return found
+            self._busy = False
+            if "error" in answer:
+                raise Corrupt(f"merging failed: {answer['error']}", hint="Check the layers of this home; the epochs before stay readable.")
+            found.append(LayerInfo.from_json(answer))
+
+    def offer(self, image: Image) -> None:
+        """Starts the most useful merge, unless one is under way."""
+        if self._busy or self._process.poll() is not None:
+            return
+        order = next_merge(image)
+        if order is not None and self._process.stdin is not None:
+            self._busy = True
+            self._process.stdin.write(json.dumps(order) + "\n")
+            self._process.stdin.flush()
+
+    @property
+    def busy(self) -> bool:
+        return self._busy and self._process.poll() is None
+
+    def settle(self, image: Image, record: Callable[[LayerInfo], None]) -> None:
+        """Waits until nothing is left to merge. For tests and for stopping in good order; the stream never calls it."""
+        while True:
+            self.offer(image)
+            if not self.busy:
+                return
+            self._done.put(self._done.get())
+            for layer in self.collect():
+                record(layer)
+
+    def close(self) -> None:
+        """A merge under way is given up: its inputs are all still there."""
+        self._process.terminate()
+        self._process.wait()
+
+
+def next_merge(image: Image) -> dict[str, object] | None:
+    """The merge that shortens the longest cover, or None."""
+    best: tuple[int, tuple[LayerInfo, ...], bool] | None = None
+    for operator in image.traces:
+        for found in image.covers(operator, image.epoch).values():
+            layers = plan_merge(found)
+            if layers and (best is None or len(found) > best[0]):
+                best = (len(found), layers, layers[-1] == found[-1])
+    if best is None:
+        return None
+    return {"layers": [layer.to_json() for layer in best[1]], "bottom": best[2]}

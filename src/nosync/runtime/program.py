@@ -1,0 +1,56 @@
+"""What a flow says, ready to run: its graph and its sources. Made by `Flow`, run by `Run`."""
+
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from nosync.catalyst.arrow import arrow_schema
+from nosync.catalyst.graph import Graph, ViewNode
+from nosync.history.record import ViewRecord
+from nosync.journal.entries import Declared
+from nosync.model.errors import Invalid
+from nosync.model.source import Source
+from nosync.spark.session import settings_of
+
+
+@dataclass(frozen=True)
+class Program:
+    """A declared flow. `functions` maps the names of Python functions to the views that call them."""
+
+    name: str
+    spark: SparkSession
+    graph: Graph
+    sources: dict[str, Source]
+    functions: dict[str, str]
+
+    def declaration(self, shards: int) -> Declared:
+        """What the journal records of the program, and compares it by."""
+        operators = {operator.name: operator.fingerprint for operator in self.graph.operators}
+        operators |= {view.operator: view.body.fingerprint for view in self.graph.views.values() if view.feed is not None}
+        views = {view.name: record_of(view).to_json() for view in self.graph.views.values()}
+        return Declared(self.name, shards, settings_of(self.spark), operators, views)
+
+
+def record_of(view: ViewNode) -> ViewRecord:
+    schema = arrow_schema(view.schema, f'view "{view.name}"')
+    if view.backing is None:
+        return ViewRecord(schema, view.operator, "diffs")
+    return ViewRecord(schema, view.operator, "upserts", view.backing.node.spec, tuple(view.backing.columns))
+
+
+def check_same(old: Declared, new: Declared) -> None:
+    """Refuses to go on with a program that means something else than the one that made the state."""
+    if old.flow != new.flow:
+        raise Invalid(f'this home belongs to flow "{old.flow}", not to "{new.flow}"', hint="Give each flow a home of its own.")
+    if old.shards != new.shards:
+        raise Invalid(f"this home has {old.shards} shards, not {new.shards}", hint=f"Start with shards={old.shards}, or without shards=.")
+    for name, value in old.settings.items():
+        if new.settings.get(name) != value:
+            raise Invalid(
+                f'this home was made with {name}={value}, now it is {new.settings.get(name)}',
+                hint=f'Set spark.conf.set("{name}", "{value}") before declaring the flow, or use a new home.',
+            )
+    changed = [name for name in old.operators | new.operators if old.operators.get(name) != new.operators.get(name)]
+    if changed:
+        names = ", ".join(f'"{name}"' for name in changed)
+        raise Invalid(f"the program has changed: {names} no longer match the state in this home", hint="Start the changed program on a new home.")

@@ -1,0 +1,47 @@
+"""What an epoch did, in the form of PySpark's own streaming progress."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from nosync.journal.entries import Opened
+from nosync.journal.image import Image
+from nosync.spark.receipts import Receipt
+from nosync.state.spine import space_amplification
+
+
+def progress(
+    opened: Opened, receipts: Sequence[Receipt], rows: dict[str, int], rejected: dict[str, int], millis: dict[str, int], image: Image, run: str
+) -> dict[str, Any]:
+    """One epoch: input, time, state."""
+    total = sum(rows.values())
+    seconds = max(millis["triggerExecution"], 1) / 1e3
+    return {
+        "id": run,
+        "epoch": opened.epoch,
+        "timestamp": datetime.fromtimestamp(opened.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "numInputRows": total,
+        "processedRowsPerSecond": round(total / seconds, 1),
+        "rejectedRows": sum(rejected.values()),
+        "durationMs": millis,
+        "sources": [
+            {"description": name, "numInputRows": rows.get(name, 0), "rejectedRows": rejected.get(name, 0)} for name in opened.slices
+        ],
+        "stateOperators": _operators(receipts, image),
+    }
+
+
+def _operators(receipts: Sequence[Receipt], image: Image) -> list[dict[str, Any]]:
+    by_name: dict[str, dict[str, Any]] = {}
+    for receipt in receipts:
+        figures = by_name.setdefault(receipt.operator, {"operatorName": receipt.operator, "numRowsInput": 0, "numRowsUpdated": 0, "taskMs": 0.0})
+        figures["numRowsInput"] += receipt.rows
+        figures["numRowsUpdated"] += receipt.layer.rows if receipt.layer else 0
+        figures["taskMs"] = max(figures["taskMs"], receipt.millis)
+    for name, figures in by_name.items():
+        kept = [layer for layers in image.traces.get(name, {}).values() for layer in layers]
+        newest = [layer for found in image.covers(name, image.epoch).values() for layer in found]
+        figures["layers"] = len(newest)
+        figures["stateBytes"] = sum(layer.bytes for layer in newest)
+        figures["spaceAmplification"] = round(space_amplification(kept, newest), 2)
+    return list(by_name.values())

@@ -1,0 +1,116 @@
+"""The accumulate operator as Spark tasks: the general way, and the fast way with a first aggregation beside the input.
+
+General: rows -> exchange -> `reduce_rows`. Fast: rows -> `combine_rows` -> one blob per task and shard -> exchange -> `reduce_blobs`.
+Both end in `_advance` and give the same bits.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from nosync.kernels.accumulate import Accumulation, advance, collapse, lift, merged
+from nosync.kernels.finish import finish
+from nosync.kernels.groups import Groups, from_batch
+from nosync.model.shards import lower_bounds
+from nosync.spark.task import Work, chunks, column, emitted, unsigned
+from nosync.state.canonical import rows_equal
+
+BLOB = pa.schema([("_shard", pa.int32()), ("blob", pa.binary())])
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class AccumulateTask:
+    """What the tasks of an accumulate operator need. `output` is the schema of the change, None where nobody reads it."""
+
+    work: Work
+    spec: Accumulation
+    output: pa.Schema | None
+
+    def reduce_rows(self, batches: Iterable[pa.RecordBatch]) -> Batches:
+        yield from self._reduce(batches, lambda batch: collapse(self.spec, lifted(self.spec, batch)))
+
+    def reduce_blobs(self, batches: Iterable[pa.RecordBatch]) -> Batches:
+        yield from self._reduce_all([part for batch in batches for part in self._unpacked(batch)])
+
+    def combine_rows(self, batches: Iterable[pa.RecordBatch]) -> Batches:
+        for batch in chunks(batches):
+            yield from packed(collapse(self.spec, lifted(self.spec, batch)), self.work.shards)
+
+    def _unpacked(self, batch: pa.RecordBatch) -> Iterator[tuple[int, Groups]]:
+        for shard, blob in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
+            groups = pa.ipc.open_stream(blob.as_buffer()).read_next_batch()
+            yield shard, from_batch(groups, len(self.spec.keys), self.spec.best)
+
+    def _reduce(self, batches: Iterable[pa.RecordBatch], turn: Callable[[pa.RecordBatch], Groups]) -> Batches:
+        yield from self._reduce_all([(batch.column("_shard")[0].as_py(), turn(batch)) for batch in chunks(batches)])
+
+    def _reduce_all(self, parts: list[tuple[int, Groups]]) -> Batches:
+        started = time.perf_counter()
+        if parts:
+            yield from self._advance(parts[0][0], merged(self.spec, [groups for _, groups in parts]), started)
+
+    def _advance(self, shard: int, change: Groups, started: float) -> Batches:
+        rows = int(np.abs(change.n).sum())
+        step = advance(self.spec, self.work.cover(shard), change)
+        first = not self.work.covers.get(shard)
+        changed = np.full(len(change), True) if first else _changed(step.before, step.after)
+        after = step.after if changed.all() else step.after.take(np.flatnonzero(changed))
+        self.work.hand_in(shard, rows, after.to_batch(), started)
+        if self.output is not None:
+            yield from self._output(step.before, step.after, first)
+
+    def _output(self, before: Groups, after: Groups, first: bool) -> Batches:
+        """Old results out, new results in, where they differ."""
+        was = before.n > 0 if not self.spec.whole else np.full(len(before), not first)
+        now = after.n > 0 if not self.spec.whole else np.full(len(after), True)
+        old, new = finish(self.spec, before), finish(self.spec, after)
+        same = was & now & (rows_equal(old, new) if old else True)
+        out, into = np.flatnonzero(was & ~same), np.flatnonzero(now & ~same)
+        where = pa.array(out), pa.array(into)
+        columns = [
+            pa.concat_arrays([a.take(where[0]), b.take(where[1])])
+            for a, b in zip([*before.keys, *old], [*after.keys, *new], strict=True)
+        ]
+        hashes = np.concatenate((before.hashes[out], after.hashes[into])).view(np.int64)
+        diffs = np.concatenate((np.full(len(out), -1, np.int64), np.ones(len(into), np.int64)))
+        assert self.output is not None
+        yield from emitted(self.output, [*columns, pa.array(hashes), pa.array(diffs)])
+
+
+def _changed(before: Groups, after: Groups) -> np.ndarray:
+    """Groups whose accumulators differ: the rest needs no place in the layer."""
+    changed = before.n != after.n
+    for name in before.additive.keys() | after.additive.keys():
+        changed |= before.additive.get(name, np.int64(0)) != after.additive.get(name, np.int64(0))
+    for name in after.best:
+        changed |= ~rows_equal([before.best[name]], [after.best[name]])
+    return changed
+
+
+def lifted(spec: Accumulation, batch: pa.RecordBatch) -> Groups:
+    """Rows as Spark hands them over, as groups of one."""
+    return lift(
+        spec,
+        unsigned(batch, "_hash"),
+        [column(batch, f"k{i}", type) for i, type in enumerate(spec.keys)],
+        [column(batch, f"i{i}", type) for i, type in enumerate(spec.inputs)],
+        batch.column("_diff").to_numpy(),
+    )
+
+
+def packed(groups: Groups, shards: int) -> Batches:
+    """The groups cut by shard, each part a blob in the form of a layer."""
+    bounds = np.array(lower_bounds(shards), np.uint64)
+    cuts = [*np.searchsorted(groups.hashes, bounds).tolist(), len(groups)]
+    batch = groups.to_batch()
+    for shard in range(shards):
+        part = batch.slice(cuts[shard], cuts[shard + 1] - cuts[shard])
+        if part.num_rows:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, part.schema) as writer:
+                writer.write_batch(part)
+            yield pa.RecordBatch.from_arrays([pa.array([shard], pa.int32()), pa.array([sink.getvalue()], pa.binary())], schema=BLOB)

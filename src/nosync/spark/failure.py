@@ -1,0 +1,53 @@
+"""What went wrong in a job, in the user's own terms: their function, their expression, their file. No Java stack trace on top."""
+
+import re
+
+from py4j.protocol import Py4JJavaError
+
+from nosync.model.errors import Failed, NosyncError
+
+TRACEBACK = re.compile(r"Traceback \(most recent call last\):.*", re.DOTALL)
+INSIDE = re.compile(r'^  File "[^"]*/(pyspark|nosync)/.*?(?=^  File |^\S)', re.DOTALL | re.MULTILINE)
+ERROR_CLASS = re.compile(r"\[[A-Z][A-Z0-9_.]+\][^\n]*")
+OURS = re.compile(r"nosync\.model\.errors\.(\w+): (.*)", re.DOTALL)
+
+
+def explain(error: Exception, views_by_function: dict[str, str], views: list[str], epoch: int) -> NosyncError:
+    """The error of a failed epoch. State stays at the epoch before."""
+    if isinstance(error, NosyncError):
+        return error
+    text = _root(error)
+    found = TRACEBACK.search(text)
+    hint = f"The state is whole up to epoch {epoch - 1}: correct the program and start it again on the same home."
+    if found:
+        return _function_failed(found.group(0), views_by_function, views, epoch, hint)
+    classes = ERROR_CLASS.findall(text)
+    words = classes[0] if classes else text.strip().splitlines()[0]
+    return Failed(f"epoch {epoch} failed in {_some(views)}: {words}", hint=hint)
+
+
+def _root(error: Exception) -> str:
+    """The message of the innermost cause that says something."""
+    if not isinstance(error, Py4JJavaError):
+        return str(error)
+    cause = error.java_exception
+    text = str(cause.getMessage() or cause.toString())
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+        text = str(cause.getMessage() or cause.toString()) or text
+    return text
+
+
+def _function_failed(trace: str, views_by_function: dict[str, str], views: list[str], epoch: int, hint: str) -> NosyncError:
+    trace = trace.split("\n\n\tat ")[0].rstrip()
+    ours = OURS.search(trace)
+    if ours:
+        return Failed(f"epoch {epoch} failed in {_some(views)}: {ours.group(2).splitlines()[0]}", hint=hint)
+    named = [view for function, view in views_by_function.items() if re.search(rf"in {re.escape(function)}\b", trace)]
+    own = INSIDE.sub("", trace)
+    return Failed(f"a function in {_some(named or views)} raised an error in epoch {epoch}:\n{own}", hint=hint)
+
+
+def _some(views: list[str]) -> str:
+    names = ", ".join(f'"{view}"' for view in dict.fromkeys(views))
+    return f"view {names}" if len(set(views)) == 1 else f"one of the views {names}"

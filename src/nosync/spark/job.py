@@ -1,0 +1,258 @@
+"""One epoch is one Spark job: the graph's templates, filled with this epoch's input, ending in kernels that write layers.
+
+Promise: each operator runs once per shard, whatever is built on it (a change with several readers is persisted for the job);
+a retried task recomputes the same bytes from immutable inputs. Nothing is recorded here: the caller takes the receipts.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark import Accumulator
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructType
+
+from nosync.catalyst.arrow import arrow_schema
+from nosync.catalyst.bridge import Catalyst, Java, items
+from nosync.catalyst.graph import (
+    AccumulateNode,
+    Branch,
+    GatheredNode,
+    Graph,
+    Hole,
+    Node,
+    Piece,
+    RegroupNode,
+    SourceNode,
+    ViewNode,
+    holes,
+)
+from nosync.model.layers import Kind, LayerInfo
+from nosync.model.shards import shard_expression
+from nosync.spark.accumulate import AccumulateTask
+from nosync.spark.receipts import Receipt, agreed, collector
+from nosync.spark.retain import GatherTask, RetainTask, SettleTask
+from nosync.spark.task import Work
+
+NOTHING = "_nothing int"
+BLOBS = "_shard int, blob binary"
+Covers = Callable[[str], dict[int, tuple[LayerInfo, ...]]]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where and for whom jobs run."""
+
+    session: SparkSession
+    graph: Graph
+    home: str
+    flow: str
+    run: str
+    shards: int
+    empties: dict[str, pa.RecordBatch]
+
+
+@dataclass
+class EpochJob:
+    """One epoch, from the changes of its sources to receipts. `wide` says which sources bring enough rows for the fast way."""
+
+    setting: Setting
+    epoch: int
+    covers: Covers
+    changes: dict[str, DataFrame]
+    wide: frozenset[str]
+    frames: dict[int, Java] = field(default_factory=dict)
+    persisted: list[DataFrame] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.catalyst = Catalyst(self.setting.session)
+        self.receipts: Accumulator[list[Receipt]] = collector(self.setting.session.sparkContext)
+        self.consumers = self.setting.graph.consumers()
+        self.observed: dict[str, dict[str, int]] = {}
+
+    def run(self) -> list[Receipt]:
+        """Runs the job and returns one receipt per operator and shard that had something to do."""
+        ends = self._ends()
+        if not ends:
+            return []
+        job = ends[0]
+        for end in ends[1:]:
+            job = job.unionAll(end)
+        execution = job._jdf.queryExecution()
+        try:
+            execution.executedPlan().executeCollect()
+        finally:
+            for frame in self.persisted:
+                frame.unpersist()
+        self.observed = _observed(execution)
+        return agreed(self.receipts.value)
+
+    def _ends(self) -> list[DataFrame]:
+        graph = self.setting.graph
+        ends = [self._retain(view) for view in graph.views.values() if view.feed is not None and self._moves(view)]
+        for operator in graph.operators:
+            if not self.consumers.get(id(operator)) and self._moves(operator):
+                ends.append(self.catalyst.frame(self.plan(operator)))
+        return ends
+
+    def _moves(self, node: Node) -> bool:
+        """Whether anything can change in this epoch: some input below has rows, or a group without a key has yet to appear."""
+        match node:
+            case SourceNode():
+                return node.name in self.changes
+            case ViewNode():
+                return any(self._moves(hole.node) for hole in holes(node.body.piece))
+            case AccumulateNode() | RegroupNode():
+                unborn = _whole(node) and not self.covers(node.name)
+                return unborn or any(self._moves(hole.node) for hole in holes(node.feed.piece))
+        return False
+
+    def plan(self, node: Node) -> Java:
+        """The node's change as a plan; shared by all its readers."""
+        if id(node) not in self.frames:
+            plan = self._build(node)
+            if self.consumers.get(id(node), 0) > 1 and not isinstance(node, SourceNode) and _stateful(node):
+                frame = self.catalyst.frame(plan).persist()
+                self.persisted.append(frame)
+                plan = frame._jdf.queryExecution().analyzed()
+            self.frames[id(node)] = plan
+        return self.frames[id(node)]
+
+    def _build(self, node: Node) -> Java:
+        match node:
+            case SourceNode():
+                return _logical(self.changes[node.name] if node.name in self.changes else self._nothing(node))
+            case ViewNode():
+                return self._fill(node.body.piece)
+            case AccumulateNode():
+                return _logical(self._accumulate(node))
+            case RegroupNode():
+                return _logical(self._regroup(node))
+        raise AssertionError(node)
+
+    def _nothing(self, node: SourceNode) -> DataFrame:
+        return self.setting.session.createDataFrame([], StructType(list(node.schema.fields)).add("_diff", LongType()))
+
+    def _fill(self, piece: Piece) -> Java:
+        if isinstance(piece, Branch):
+            return self.catalyst.with_children(piece.plan, [self._fill(child) for child in piece.children])
+        return self._aliased(piece, self.plan(piece.node))
+
+    def _aliased(self, hole: Hole, plan: Java) -> Java:
+        """The columns of a change in the place of the hole's attributes."""
+        columns = items(plan.output())
+        pairs = zip(columns, hole.attributes, strict=True)
+        return self.catalyst.project([self.catalyst.alias(column, a.name(), like=a) for column, a in pairs], plan)
+
+    def _work(self, operator: str, kind: Kind) -> Work:
+        s = self.setting
+        return Work(s.home, s.flow, s.run, operator, self.epoch, s.shards, kind, self.covers(operator), self.receipts)
+
+    def _exchange(self, frame: DataFrame) -> DataFrame:
+        shards = self.setting.shards
+        return frame.withColumn("_shard", F.expr(shard_expression(shards))).repartitionById(shards, F.col("_shard"))
+
+    def _accumulate(self, node: AccumulateNode) -> DataFrame:
+        used = bool(self.consumers.get(id(node)))
+        schema = _changing(node.schema)
+        task = AccumulateTask(self._work(node.name, "upserts"), node.spec, arrow_schema(schema, node.name) if used else None)
+        rows = self.catalyst.frame(self._fill(node.feed.piece))
+        if node.spec.whole and not task.work.covers:
+            rows = rows.unionAll(self._marker(rows))
+        declared = schema if used else NOTHING
+        if self._is_wide(node.feed.piece):
+            blobs = rows.mapInArrow(task.combine_rows, BLOBS).repartitionById(self.setting.shards, F.col("_shard"))
+            return blobs.mapInArrow(task.reduce_blobs, declared)
+        return self._exchange(rows).mapInArrow(task.reduce_rows, declared)
+
+    def _marker(self, rows: DataFrame) -> DataFrame:
+        """A row that counts for nothing, so that the task of a group without a key runs even where no row arrives."""
+        values = {"_hash": F.lit(42), "_diff": F.lit(0), "_row": F.lit(0), "_ghost": F.lit(True)}
+        columns = [
+            values.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in rows.schema.fields
+        ]
+        return self.setting.session.range(1).select(columns)
+
+    def _is_wide(self, piece: Piece) -> bool:
+        if isinstance(piece, Branch):
+            return any(self._is_wide(child) for child in piece.children)
+        if isinstance(piece.node, ViewNode):
+            return self._is_wide(piece.node.body.piece)
+        return isinstance(piece.node, SourceNode) and piece.node.name in self.wide
+
+    def _regroup(self, node: RegroupNode) -> DataFrame:
+        gathered = arrow_schema(node.gathered.schema, node.name)
+        gather = GatherTask(self._work(f"{node.name}/rows", "diffs"), node.payload, node.keys, gathered)
+        rows = self._exchange(self.catalyst.frame(self._fill(node.feed.piece)))
+        touched = rows.mapInArrow(gather, node.gathered.schema)
+        self.frames[id(node.gathered)] = _logical(touched)
+        results = self.catalyst.frame(self._fill(node.evaluate))
+        schema = _changing(node.schema)
+        empty = self.setting.empties.get(node.name)
+        settle = SettleTask(self._work(node.name, "diffs"), node.settled, node.keys, arrow_schema(schema, node.name), empty)
+        if empty is not None and not settle.work.covers:
+            results = results.unionAll(self._marker(results))
+        return self._exchange(results).mapInArrow(settle, schema)
+
+    def _retain(self, view: ViewNode) -> DataFrame:
+        assert view.feed is not None and view.payload is not None
+        rows = self.catalyst.frame(self.catalyst.with_children(view.feed.plan, [self.plan(view)]))
+        task = RetainTask(self._work(view.operator, "diffs"), view.payload)
+        shards = self.setting.shards
+        placed = rows.withColumn("_shard", F.expr(shard_expression(shards))) if view.placed else self._exchange(rows)
+        return placed.mapInArrow(task, NOTHING)
+
+
+def _whole(node: AccumulateNode | RegroupNode) -> bool:
+    return node.spec.whole if isinstance(node, AccumulateNode) else node.empty is not None
+
+
+def _observed(execution: Java) -> dict[str, dict[str, int]]:
+    """What Spark counted on the way, by source."""
+    found: dict[str, dict[str, int]] = {}
+    metrics = execution.observedMetrics()
+    for name in items(metrics.keys().toSeq()):
+        row = metrics.apply(name)
+        found[str(name).removeprefix("nosync:")] = {str(f.name()): int(row.getLong(i)) for i, f in enumerate(row.schema().fields())}
+    return found
+
+
+def _logical(frame: DataFrame) -> Java:
+    return frame._jdf.queryExecution().analyzed()
+
+
+def _changing(schema: StructType) -> StructType:
+    """The schema of a placed change."""
+    return StructType(list(schema.fields)).add("_hash", LongType()).add("_diff", LongType())
+
+
+def _stateful(node: Node) -> bool:
+    """Whether computing the node's change runs kernels: then it must not be computed twice."""
+    match node:
+        case SourceNode() | GatheredNode():
+            return False
+        case ViewNode():
+            return _reaches_state(node.body.piece)
+    return True
+
+
+def _reaches_state(piece: Piece) -> bool:
+    if isinstance(piece, Branch):
+        return any(_reaches_state(child) for child in piece.children)
+    return _stateful(piece.node)
+
+
+def empty_result(session: SparkSession, node: RegroupNode) -> pa.RecordBatch:
+    """What an aggregate without a key answers over no rows, as the one row it settles on."""
+    catalyst = Catalyst(session)
+    below = items(node.empty.children())[0]
+    nothing = catalyst.logical.LocalRelation(below.output(), catalyst.seq([]), False, catalyst.jvm.scala.Option.empty())
+    aggregate = catalyst.with_children(node.empty, [nothing])
+    output = items(aggregate.output())
+    columns = [catalyst.alias(a, f"c{i}") for i, a in enumerate(output)]
+    columns.append(catalyst.alias(catalyst.hash(output), "_row"))
+    table = catalyst.frame(catalyst.project(columns, aggregate)).toArrow()
+    arrays = {"_hash": pa.array([42], pa.uint64()), "_row": table.column("_row").combine_chunks().view(pa.uint64())}
+    arrays |= {f.name: table.column(f.name).combine_chunks().cast(f.type) for f in node.settled}
+    return pa.RecordBatch.from_pydict(arrays | {"_count": pa.array([1], pa.int64())})

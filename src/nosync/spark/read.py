@@ -1,0 +1,40 @@
+"""A view as a DataFrame: one task a shard reads the layers of its cover, whenever the DataFrame is used."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from nosync.catalyst.arrow import arrow_schema
+from nosync.history.reader import rows
+from nosync.history.record import ViewRecord
+from nosync.model.layers import LayerInfo
+from nosync.spark.task import LAYERS, emitted
+
+
+@dataclass(frozen=True)
+class ReadTask:
+    """Reads the shards whose numbers it is given."""
+
+    home: str
+    view: ViewRecord
+    covers: dict[int, tuple[LayerInfo, ...]]
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for shard in batch.column(0).to_pylist():
+                cover = [LAYERS.open(self.home, info) for info in self.covers.get(shard, ())]
+                for found in rows(self.view, cover, owns_whole=shard == 0):
+                    yield from emitted(self.schema, found.columns)
+
+
+def view_frame(
+    spark: SparkSession, home: str, view: ViewRecord, covers: dict[int, tuple[LayerInfo, ...]], shards: int, schema: StructType
+) -> DataFrame:
+    """The rows of the covers. Layers are immutable: the DataFrame shows the same epoch however often it is used."""
+    nullable = StructType([StructField(field.name, field.dataType) for field in schema.fields])
+    task = ReadTask(home, view, covers, arrow_schema(nullable, "the view"))
+    return spark.range(0, shards, 1, shards).mapInArrow(task, nullable)

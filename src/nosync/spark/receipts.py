@@ -1,0 +1,58 @@
+"""Receipts: what a task tells the driver about the layer it wrote.
+
+They ride on a Spark accumulator, beside the data. A retried or speculative task may hand in a second one: equal checksums are the
+same work done twice, different ones mean that the query is not deterministic.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyspark import Accumulator, SparkContext
+from pyspark.accumulators import AccumulatorParam
+
+from nosync.model.errors import Internal
+from nosync.model.layers import LayerInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """One kernel run: rows that came in, the layer (none where nothing changed), milliseconds."""
+
+    operator: str
+    shard: int
+    epoch: int
+    rows: int
+    layer: LayerInfo | None
+    millis: float = 0.0
+
+
+class _Concatenation(AccumulatorParam[list[Receipt]]):
+    def zero(self, value: list[Receipt]) -> list[Receipt]:
+        return []
+
+    def addInPlace(self, left: list[Receipt], right: list[Receipt]) -> list[Receipt]:  # noqa: N802 (PySpark's name)
+        left.extend(right)
+        return left
+
+
+def collector(context: SparkContext) -> "Accumulator[list[Receipt]]":
+    """Where the tasks of one epoch hand in their receipts."""
+    return context.accumulator([], _Concatenation())
+
+
+def agreed(receipts: Iterable[Receipt]) -> list[Receipt]:
+    """One receipt per operator and shard, in a stable order."""
+    chosen: dict[tuple[str, int], Receipt] = {}
+    for receipt in receipts:
+        place = (receipt.operator, receipt.shard)
+        known = chosen.setdefault(place, receipt)
+        if _checksum(known) != _checksum(receipt):
+            raise Internal(
+                f'operator "{receipt.operator}", shard {receipt.shard}: two attempts at epoch {receipt.epoch} gave different results',
+                hint="A function or source of this flow is not deterministic: the same input must give the same rows.",
+            )
+    return [chosen[place] for place in sorted(chosen)]
+
+
+def _checksum(receipt: Receipt) -> str:
+    return receipt.layer.checksum if receipt.layer else ""

@@ -1,0 +1,103 @@
+"""Operators that keep rows, as Spark tasks: the rows of a view, and the two halves of regroup."""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from nosync.kernels.regroup import gather, settle
+from nosync.spark.task import Work, column, emitted, stacked
+from nosync.state.merge import consolidate
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def _diffs(batches: list[pa.RecordBatch], payload: pa.Schema, counts: np.ndarray | None = None) -> pa.RecordBatch:
+    """Rows as Spark hands them over, in the form of a diffs layer (not yet sorted)."""
+    batch = stacked(batches)
+    diffs = batch.column("_diff").to_numpy() if counts is None else counts
+    columns = {"_hash": batch.column("_hash").view(pa.uint64()), "_row": batch.column("_row").view(pa.uint64())}
+    columns.update({field.name: column(batch, field.name, field.type) for field in payload})
+    return pa.RecordBatch.from_pydict(columns | {"_count": pa.array(diffs)})
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    return [batch for batch in batches if batch.num_rows]
+
+
+@dataclass(frozen=True)
+class RetainTask:
+    """Keeps the rows of a view."""
+
+    work: Work
+    payload: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
+        started = time.perf_counter()
+        held = _rows(batches)
+        if held:
+            change = _diffs(held, self.payload)
+            self.work.hand_in(held[0].column("_shard")[0].as_py(), change.num_rows, consolidate(change), started)
+        yield from ()
+
+
+@dataclass(frozen=True)
+class GatherTask:
+    """Keeps the rows of groups, and hands all rows of touched groups to Spark."""
+
+    work: Work
+    payload: pa.Schema
+    keys: int
+    output: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
+        started = time.perf_counter()
+        held = _rows(batches)
+        if not held:
+            return
+        shard = held[0].column("_shard")[0].as_py()
+        change = _diffs(held, self.payload)
+        gathered = gather(self.work.cover(shard), change, self.keys)
+        self.work.hand_in(shard, change.num_rows, gathered.layer, started)
+        columns = [gathered.rows.column(name) for name in self.output.names[:-1]]
+        yield from emitted(self.output, [*columns, pa.array(gathered.ghosts)])
+
+
+@dataclass(frozen=True)
+class SettleTask:
+    """Takes recomputed results and emits their difference to the previous ones.
+
+    `empty`: the result over no rows, for an aggregate without a key; it stands from the first epoch on.
+    """
+
+    work: Work
+    payload: pa.Schema
+    keys: int
+    output: pa.Schema
+    empty: pa.RecordBatch | None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
+        started = time.perf_counter()
+        held = _rows(batches)
+        if not held:
+            return
+        shard = held[0].column("_shard")[0].as_py()
+        ghosts = np.concatenate([batch.column("_ghost").to_numpy(zero_copy_only=False) for batch in held])
+        results = _diffs(held, self.payload, counts=np.ones(len(ghosts), np.int64))
+        if self.empty is not None:
+            results, ghosts = self._whole(results, ghosts)
+        change = settle(self.work.cover(shard), results, ghosts, self.keys)
+        self.work.hand_in(shard, len(ghosts), change, started)
+        columns = [change.column(field.name) for field in list(self.output)[:-2]]
+        hashes = change.column("_hash").view(pa.int64())
+        yield from emitted(self.output, [*columns, hashes, change.column("_count")])
+
+    def _whole(self, results: pa.RecordBatch, ghosts: np.ndarray) -> tuple[pa.RecordBatch, np.ndarray]:
+        """One group that never goes away: where only ghosts are left, the result over no rows takes their place."""
+        assert self.empty is not None
+        if ghosts.all():
+            return self.empty.select(results.schema.names).cast(results.schema), np.zeros(1, bool)
+        kept = results.filter(pa.array(~ghosts))
+        return kept, np.zeros(kept.num_rows, bool)

@@ -1,0 +1,98 @@
+"""What all tasks share: where they work, how they open layers, how they hand in what they wrote."""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark import Accumulator
+
+from nosync.journal.names import layer_path
+from nosync.model.layers import Kind, LayerInfo
+from nosync.spark.receipts import Receipt
+from nosync.state.layer import Layer, LayerCache, split_blocks, write_layer
+
+LAYERS = LayerCache(limit=1024)  # memory maps, one per process: Spark reuses its Python workers
+CHUNK_ROWS = 1 << 20
+YIELD_ROWS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Work:
+    """One operator's part of one epoch: the covers of its shards, and where receipts go."""
+
+    home: str
+    flow: str
+    run: str
+    operator: str
+    epoch: int
+    shards: int
+    kind: Kind
+    covers: dict[int, tuple[LayerInfo, ...]]
+    receipts: "Accumulator[list[Receipt]]"
+
+    def cover(self, shard: int) -> list[Layer]:
+        """The layers of a shard as of the previous epoch, newest first."""
+        return [LAYERS.open(self.home, info) for info in self.covers.get(shard, ())]
+
+    def hand_in(self, shard: int, rows: int, batch: pa.RecordBatch | None, started: float) -> None:
+        """Writes the layer under a name of this attempt, and tells the driver."""
+        layer = None
+        if batch is not None and batch.num_rows:
+            layer = write_layer(
+                self.home,
+                layer_path(self.operator, shard, self.epoch, self.epoch + 1, self.run),
+                split_blocks(batch),
+                flow=self.flow,
+                operator=self.operator,
+                shard=shard,
+                lower=self.epoch,
+                upper=self.epoch + 1,
+                kind=self.kind,
+                run=self.run,
+            )
+        millis = round((time.perf_counter() - started) * 1e3, 1)
+        self.receipts.add([Receipt(self.operator, shard, self.epoch, rows, layer, millis)])
+
+
+def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in pieces of about a million, so that large shards take bounded memory."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        held.append(batch)
+        rows += batch.num_rows
+        if rows >= CHUNK_ROWS:
+            yield stacked(held)
+            held, rows = [], 0
+    if held:
+        yield stacked(held)
+
+
+def stacked(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    return pa.RecordBatch.from_arrays(
+        [pa.concat_arrays([batch.column(i) for batch in batches]) for i in range(batches[0].num_columns)], schema=batches[0].schema
+    )
+
+
+def column(batch: pa.RecordBatch, name: str, type: pa.DataType) -> pa.Array:
+    """A column in the type in which it is kept (Spark labels timestamps with the session's time zone)."""
+    array = batch.column(name)
+    return array if array.type == type else array.cast(type)
+
+
+def unsigned(batch: pa.RecordBatch, name: str) -> np.ndarray:
+    return batch.column(name).to_numpy().view(np.uint64)
+
+
+def emitted(schema: pa.Schema, arrays: list[pa.Array]) -> Iterator[pa.RecordBatch]:
+    """Rows on their way back into Spark, in pieces it can handle, with exactly the declared schema."""
+    arrays = [array if array.type == field.type else array.cast(field.type) for array, field in zip(arrays, schema, strict=True)]
+    whole = pa.RecordBatch.from_arrays(arrays, schema=schema)
+    for start in range(0, whole.num_rows, YIELD_ROWS):
+        yield whole.slice(start, YIELD_ROWS)
