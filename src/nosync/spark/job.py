@@ -197,7 +197,8 @@ class EpochJob:
 
     def _retain(self, view: ViewNode) -> DataFrame:
         assert view.feed is not None and view.payload is not None
-        rows = self.catalyst.frame(self.catalyst.with_children(view.feed.plan, [self.plan(view)]))
+        body = self._aliased(Hole(view, view.body.output + view.body.carried), self.plan(view))  # a persisted plan has new ids
+        rows = self.catalyst.frame(self.catalyst.with_children(view.feed.plan, [body]))
         task = RetainTask(self._work(view.operator, "diffs"), view.payload)
         shards = self.setting.shards
         placed = rows.withColumn("_shard", F.expr(shard_expression(shards))) if view.placed else self._exchange(rows)
