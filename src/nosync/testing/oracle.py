@@ -1,0 +1,102 @@
+"""Runs one program twice, as a flow epoch by epoch and by Spark in batch, and compares every view at every epoch."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from nosync.flow.flow import Flow
+from nosync.flow.memory import Memory
+from nosync.history.home import Home
+from nosync.testing.batch import Batch
+from nosync.testing.rows import Admissible, difference
+
+Rows = Sequence[tuple[Any, ...]]
+Program = Callable[[Any], None]  # declares sources by name and views, on a Flow or on a Batch
+Schema = str | StructType
+
+
+@dataclass(frozen=True)
+class Change:
+    """What happens to the sources in one epoch, by source."""
+
+    added: Mapping[str, Rows] = field(default_factory=dict)
+    removed: Mapping[str, Rows] = field(default_factory=dict)
+
+
+class _Face:
+    """A flow whose sources are rows in memory, under the names the program asks for."""
+
+    def __init__(self, flow: Flow, sources: Mapping[str, Memory]) -> None:
+        self.flow, self.sources = flow, sources
+        self.view, self.sql = flow.view, flow.sql
+
+    def source(self, name: str, source: Any = None) -> DataFrame:
+        return self.flow.source(name, self.sources[name])
+
+
+def fill(
+    spark: SparkSession, program: Program, schemas: Mapping[str, Schema], changes: Sequence[Change], home: Path, shards: int = 2
+) -> tuple[str, ...]:
+    """Runs the program as a flow over the changes, one epoch each; returns the names of its views. The home is left to be read."""
+    removing = {name for change in changes for name in change.removed}
+    sources = {name: Memory(schema, append_only=name not in removing) for name, schema in schemas.items()}
+    flow = Flow("oracle", spark)
+    program(_Face(flow, sources))
+    with flow.start(home=home, shards=shards) as run:
+        for number, change in enumerate(changes, start=1):
+            for name, rows in change.added.items():
+                sources[name].pending.append((list(rows), 1))
+            for name, rows in change.removed.items():
+                sources[name].pending.append((list(rows), -1))
+            run.processAllAvailable()
+            assert run.epoch == number, f"change {number} became epoch {run.epoch}"
+    return Home(home).views
+
+
+def check(
+    spark: SparkSession,
+    program: Program,
+    schemas: Mapping[str, Schema],
+    changes: Sequence[Change],
+    home: Path,
+    shards: int = 2,
+    admissible: Mapping[str, Admissible] | None = None,
+    expected: Program | None = None,
+    tolerance: float = 1e-9,
+) -> None:
+    """Raises AssertionError, naming view and epoch, where the flow and Spark disagree.
+
+    `expected` is the program for Spark where it differs from the flow's: it then gives what `admissible`, by column, decides with.
+    """
+    fill(spark, program, schemas, changes, home, shards)
+    opened = Home(home)
+    for epoch in range(1, opened.epoch + 1):
+        batch = Batch(spark, tables(spark, schemas, changes[:epoch]))
+        (expected or program)(batch)
+        for view in batch.views:
+            found = difference(batch.answer(view), opened.view(view, at=epoch), tolerance, admissible)
+            assert not found, f'view "{view}" at epoch {epoch} of {opened.epoch} ({shards} shards): {found}'
+
+
+def tables(spark: SparkSession, schemas: Mapping[str, Schema], changes: Sequence[Change]) -> dict[str, DataFrame]:
+    """The input after the changes, as tables."""
+    found = {}
+    for name, schema in schemas.items():
+        rows: list[Any] = [row for change in changes for row in change.added.get(name, ())]
+        gone = Counter(repr(row) for change in changes for row in change.removed.get(name, ()))
+        kept = []
+        for row in rows:
+            if gone[repr(row)]:
+                gone[repr(row)] -= 1
+            else:
+                kept.append(row)
+        frame = spark.createDataFrame([], schema)
+        if kept:
+            frame = spark.createDataFrame(kept, frame.schema, verifySchema=False)
+        found[name] = frame
+    return found
