@@ -24,7 +24,7 @@ def console(**options):
 class Run:
     def __init__(self, *epochs):
         self.recentProgress = [
-            {"epoch": epoch, "numInputRows": 100, "numRejectedRows": 1, "durationMs": {"triggerExecution": 50.0}} for epoch in epochs
+            {"epoch": epoch, "numInputRows": 100, "rejectedRows": 1, "durationMs": {"triggerExecution": 50.0}} for epoch in epochs
         ]
 
 

@@ -45,7 +45,6 @@ def play(console: Console, folder: Path, seconds: float, seed: int) -> None:
     feeder.write()
     with _stderr_to(folder / "spark.log"):
         flow = program.auction_flow(folder / "in")
-    feeder.start()
     with flow.start(home=str(folder / "home"), shards=2) as run:
         pace = watch(run, feeder, console, seconds)
         earlier = look_back(run, console, pace)

@@ -16,6 +16,8 @@ from rich.text import Text
 
 from nosync.demo.watching import Excerpted, Pace
 
+WIDEST = 48
+
 
 class Display:
     """Shows one state of the run after the other; use it as a context manager, so that the terminal is left in order."""
@@ -88,4 +90,5 @@ def cell(value: Any) -> str:
     """A value as people read it."""
     if isinstance(value, datetime):
         return f"{value:%H:%M}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    text = f"{value:,}" if isinstance(value, int) else str(value)
+    return text if len(text) <= WIDEST else f"{text[: WIDEST // 2 - 1]}…{text[-WIDEST // 2 :]}"

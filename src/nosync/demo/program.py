@@ -28,5 +28,10 @@ def auction_flow(folder: Path) -> ns.Flow:
     flow.sql("""create view categories as
                 select category, count(*) as auctions, sum(bids) as bids, max(highest) as highest from auction_prices group by category""")
     flow.view("bids_per_minute", bids.groupBy(F.date_trunc("minute", "at").alias("minute"), "channel").agg(F.count("*").alias("bids")))
-    flow.sql("create view newcomers as select city, count(*) as people from people group by city")
+    flow.sql("""create view arrivals as
+                select minute, what, count(*) as number
+                from (select date_trunc('minute', joined_at) as minute, 'person' as what from people
+                      union all
+                      select date_trunc('minute', opened_at), 'auction' from auctions)
+                group by minute, what""")
     return flow

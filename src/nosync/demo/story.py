@@ -14,21 +14,23 @@ from nosync.demo.display import Display, side_by_side, table
 from nosync.demo.feeder import Feeder
 from nosync.demo.watching import SHOWN, Excerpt, Excerpted, Pace, PaceKeeper, excerpt
 
-LOOK_SECONDS = 0.25
+LOOK_SECONDS = 0.5
 BACK = Excerpt("categories", "categories", "category", 6)
 REJECTED = Excerpt("bids.rejected", "bids.rejected: lines that do not fit the schema", "epoch", 3)
 
 
 def watch(run: Any, feeder: Feeder, console: Console, seconds: float) -> Pace:
-    """Feed the flow for so long, counted from its first epoch, and show every change."""
+    """Feed the flow for so long, and show every change. Events start to flow when the first epoch has warmed Spark up."""
     keeper = PaceKeeper()
     seen, excerpts = 0, [Excerpted(each.title, (), ()) for each in SHOWN]
-    ends_at = 0.0
     with Display(console) as display:
-        while run.isActive and (not ends_at or time.monotonic() < ends_at):
+        while run.isActive and run.epoch == 0:
+            time.sleep(LOOK_SECONDS)
+        feeder.start()
+        ends_at = time.monotonic() + seconds
+        while run.isActive and time.monotonic() < ends_at:
             pace = keeper.look(run)
             if pace.epoch > seen:
-                ends_at = ends_at or time.monotonic() + seconds
                 seen, excerpts = pace.epoch, [excerpt(run, each) for each in SHOWN]
             display.show(pace, excerpts)
             time.sleep(LOOK_SECONDS)

@@ -77,7 +77,7 @@ class PaceKeeper:
             if progress["epoch"] > self._epoch:
                 self._epoch = progress["epoch"]
                 self._rows += progress["numInputRows"]
-                self._rejected += progress.get("numRejectedRows", 0)
+                self._rejected += progress["rejectedRows"]
         last = recent[-5:]
         milliseconds = sum(progress["durationMs"]["triggerExecution"] for progress in last)
         rate = 1000.0 * sum(progress["numInputRows"] for progress in last) / milliseconds if milliseconds else 0.0
