@@ -19,9 +19,9 @@ class Followed(Protocol):
     """What following needs of a run."""
 
     @property
-    def recentProgress(self) -> list[dict[str, Any]]: ...
+    def recentProgress(self) -> list[dict[str, Any]]: ...  # noqa: N802 (PySpark's name)
 
-    def awaitTermination(self, timeout: float | None = None) -> bool | None: ...
+    def awaitTermination(self, timeout: float | None = None) -> bool | None: ...  # noqa: N802 (PySpark's name)
 
     def stop(self) -> None: ...
 
