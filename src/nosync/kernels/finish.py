@@ -171,7 +171,8 @@ def _pair(result: Result, groups: Groups) -> pa.Array:
     spreads = [_quotient(*_with_place(_spread(f"sum{i}", f"square{i}", f"sum{i}", groups, n), one)) for i in (x, y)]
     with np.errstate(divide="ignore", invalid="ignore"):
         value = np.where(odd, np.nan, covariance / np.sqrt(spreads[0]) / np.sqrt(spreads[1]))
-    return pa.array(value, pa.float64(), mask=known <= 1)
+    constant = ~odd & ((spreads[0] == 0) | (spreads[1] == 0))  # Spark divides by zero here, which is null
+    return pa.array(value, pa.float64(), mask=(known <= 1) | constant)
 
 
 def _with_place(spread: tuple[np.ndarray, int], one: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
