@@ -30,6 +30,7 @@ from nosync.catalyst.graph import (
     Template,
     ViewNode,
 )
+from nosync.catalyst.plain import plain_columns
 from nosync.catalyst.refusal import check_analyzed, check_key, refuse_node
 
 NARROW = ("Filter", "Generate", "BatchEvalPython", "ArrowEvalPython")
@@ -204,6 +205,7 @@ class _Query:
             feed = self._feed(child, keys, [("k", keys), ("i", parts.inputs)], rows=False)
             feed.fingerprint = self._fingerprint(plan, child)
             node = AccumulateNode(self._operator_name("aggregate"), feed, spec, schema, self.view, plan=plan)
+            node.plain = plain_columns(child, spec, parts.grouping, parts.inputs)
             self.operators.append(node)
         key_columns = [self.catalyst.attribute(f"k{i}", key.dataType()) for i, key in enumerate(keys)]
         results = [self.catalyst.attribute(f"r{i}", call.dataType()) for i, call in enumerate(parts.found)]

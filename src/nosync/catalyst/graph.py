@@ -75,6 +75,15 @@ class SourceNode:
     placed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """An operator's keys and inputs where they are no more than columns of one source: tasks may then read those themselves."""
+
+    source: str
+    keys: tuple[str, ...]
+    inputs: tuple[str, ...]
+
+
 @dataclass(eq=False, slots=True)
 class AccumulateNode:
     """An aggregate kept as accumulators. Its change: keys, results."""
@@ -87,6 +96,7 @@ class AccumulateNode:
     append_only: bool = False
     placed: bool = True
     plan: Java = None
+    plain: Plain | None = None
 
     @property
     def fingerprint(self) -> str:

@@ -18,6 +18,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from nosync.catalyst.arrow import arrow_schema
 from nosync.flow.rejection import RAW, reasons
 from nosync.model.errors import Conflict, Invalid
 from nosync.model.source import Slice
@@ -63,6 +64,7 @@ class Files:
         if not self.path.is_dir():
             raise Invalid(f'source "{name}": there is no folder "{self.path}"', hint="Create the folder, or correct the path.")
         self.schema = self._schema(spark)
+        self.expected = arrow_schema(self.schema, f'source "{name}"')
         return self.schema
 
     def _schema(self, spark: SparkSession) -> StructType:
@@ -111,13 +113,27 @@ class Files:
 
     def _with_footers(self, slice: Slice) -> Slice:
         """Rows by Parquet's own account; files that are no Parquet are set aside, with the reason."""
-        rows, broken = 0, {}
+        rows, broken, plain = 0, {}, True
         for relative, _, _ in slice["files"]:
             try:
-                rows += pq.read_metadata(self.path / relative).num_rows
+                footer = pq.read_metadata(self.path / relative)
             except (pa.ArrowException, OSError) as error:
                 broken[relative] = f"not a Parquet file: {str(error).splitlines()[0]}"
-        return slice | {"rows": rows} | ({"broken": broken} if broken else {})
+                continue
+            rows += footer.num_rows
+            plain = plain and self._is_plain(footer)
+        return slice | {"rows": rows, "plain": plain} | ({"broken": broken} if broken else {})
+
+    def _is_plain(self, footer: pq.FileMetaData) -> bool:
+        """Whether the file holds the declared columns in just the declared types, so that anybody reads the same values from it."""
+        found = footer.schema.to_arrow_schema()
+        if any(key.startswith(b"org.apache.spark.legacy") for key in found.metadata or {}):
+            return False
+        return all(found.get_all_field_indices(field.name) and found.field(field.name).type == field.type for field in self.expected)
+
+    def direct(self, slice: Slice) -> list[str]:
+        """The files, where tasks may read columns from them without Spark; else nothing."""
+        return self._paths(slice) if slice.get("plain") and not self.options else []
 
     def _paths(self, slice: Slice) -> list[str]:
         """The files of a slice, after checking that they are what they were."""

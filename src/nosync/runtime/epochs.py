@@ -111,7 +111,8 @@ class Epochs:
         changes = {name: sources[name].read(self.session, slice) for name, slice in opened.slices.items()}
         changes |= self._statics() if opened.epoch == 1 else {}
         wide = frozenset(name for name, slice in opened.slices.items() if sources[name].weight(slice) >= self.wide_bytes)
-        job = self._job(opened.epoch, changes, wide)
+        direct = {name: paths for name, slice in opened.slices.items() if (paths := self._direct(name, slice))}
+        job = self._job(opened.epoch, changes, wide, direct)
         receipts = job.run()
         rows = {name: self._rows(name, slice, job) for name, slice in opened.slices.items()}
         rejected = self._rejected(opened, job)
@@ -119,9 +120,14 @@ class Epochs:
             receipts += self._job(opened.epoch, self._rejected_rows(opened, rejected), frozenset()).run()
         return receipts, rows, rejected
 
-    def _job(self, epoch: int, changes: dict[str, DataFrame], wide: frozenset[str]) -> EpochJob:
+    def _direct(self, name: str, slice: dict[str, Any]) -> tuple[str, ...]:
+        """Files of the slice that tasks may read themselves."""
+        offer = getattr(self.program.sources[name], "direct", None)
+        return tuple(offer(slice)) if offer else ()
+
+    def _job(self, epoch: int, changes: dict[str, DataFrame], wide: frozenset[str], direct: dict[str, tuple[str, ...]] | None = None) -> EpochJob:
         self.session.sparkContext.setLocalProperty("spark.scheduler.pool", EPOCH_POOL)
-        return EpochJob(self.setting, epoch, lambda operator: self.image.covers(operator, epoch - 1), changes, wide)
+        return EpochJob(self.setting, epoch, lambda operator: self.image.covers(operator, epoch - 1), changes, wide, direct or {})
 
     def _statics(self) -> dict[str, DataFrame]:
         catalyst = Catalyst(self.session)

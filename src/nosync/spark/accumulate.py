@@ -34,7 +34,7 @@ class AccumulateTask:
         yield from self._reduce(batches, lambda batch: collapse(self.spec, lifted(self.spec, batch)))
 
     def reduce_blobs(self, batches: Iterable[pa.RecordBatch]) -> Batches:
-        yield from self._reduce_all([part for batch in batches for part in self._unpacked(batch)])
+        yield from self.advance_with([part for batch in batches for part in self._unpacked(batch)])
 
     def combine_rows(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         for batch in chunks(batches):
@@ -46,9 +46,10 @@ class AccumulateTask:
             yield shard, from_batch(groups, len(self.spec.keys), self.spec.best)
 
     def _reduce(self, batches: Iterable[pa.RecordBatch], turn: Callable[[pa.RecordBatch], Groups]) -> Batches:
-        yield from self._reduce_all([(batch.column("_shard")[0].as_py(), turn(batch)) for batch in chunks(batches)])
+        yield from self.advance_with([(batch.column("_shard")[0].as_py(), turn(batch)) for batch in chunks(batches)])
 
-    def _reduce_all(self, parts: list[tuple[int, Groups]]) -> Batches:
+    def advance_with(self, parts: list[tuple[int, Groups]]) -> Batches:
+        """Adds the parts, all of one shard, to its state; yields the change."""
         started = time.perf_counter()
         if parts:
             yield from self._advance(parts[0][0], merged(self.spec, [groups for _, groups in parts]), started)
@@ -113,4 +114,10 @@ def packed(groups: Groups, shards: int) -> Batches:
             sink = pa.BufferOutputStream()
             with pa.ipc.new_stream(sink, part.schema) as writer:
                 writer.write_batch(part)
-            yield pa.RecordBatch.from_arrays([pa.array([shard], pa.int32()), pa.array([sink.getvalue()], pa.binary())], schema=BLOB)
+            yield pa.RecordBatch.from_arrays([pa.array([shard], pa.int32()), _blob(sink.getvalue())], schema=BLOB)
+
+
+def _blob(content: pa.Buffer) -> pa.Array:
+    """The buffer as the one value of a binary array, without a copy."""
+    offsets = pa.py_buffer(np.array([0, content.size], np.int32))
+    return pa.Array.from_buffers(pa.binary(), 1, [None, offsets, content])

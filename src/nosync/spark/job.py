@@ -31,6 +31,7 @@ from nosync.catalyst.graph import (
 from nosync.model.layers import Kind, LayerInfo
 from nosync.model.shards import shard_expression
 from nosync.spark.accumulate import AccumulateTask
+from nosync.spark.direct import FEW_SHARDS, DirectTask
 from nosync.spark.receipts import Receipt, agreed, collector
 from nosync.spark.retain import GatherTask, RetainTask, SettleTask
 from nosync.spark.task import Work
@@ -55,13 +56,17 @@ class Setting:
 
 @dataclass
 class EpochJob:
-    """One epoch, from the changes of its sources to receipts. `wide` says which sources bring enough rows for the fast way."""
+    """One epoch, from the changes of its sources to receipts.
+
+    `wide` says which sources bring enough rows for the fast way, `direct` which files tasks may read themselves.
+    """
 
     setting: Setting
     epoch: int
     covers: Covers
     changes: dict[str, DataFrame]
     wide: frozenset[str]
+    direct: dict[str, tuple[str, ...]] = field(default_factory=dict)
     frames: dict[int, Java] = field(default_factory=dict)
     persisted: list[DataFrame] = field(default_factory=list)
 
@@ -157,14 +162,24 @@ class EpochJob:
         used = bool(self.consumers.get(id(node)))
         schema = _changing(node.schema)
         task = AccumulateTask(self._work(node.name, "upserts"), node.spec, arrow_schema(schema, node.name) if used else None)
+        declared = schema if used else NOTHING
+        if node.plain is not None and node.plain.source in self.direct:
+            return self._directly(DirectTask(task, node.plain, self.direct[node.plain.source]), declared)
         rows = self.catalyst.frame(self._fill(node.feed.piece))
         if node.spec.whole and not task.work.covers:
             rows = rows.unionAll(self._marker(rows))
-        declared = schema if used else NOTHING
         if self._is_wide(node.feed.piece):
             blobs = rows.mapInArrow(task.combine_rows, BLOBS).repartitionById(self.setting.shards, F.col("_shard"))
             return blobs.mapInArrow(task.reduce_blobs, declared)
         return self._exchange(rows).mapInArrow(task.reduce_rows, declared)
+
+    def _directly(self, task: DirectTask, declared: StructType | str) -> DataFrame:
+        session, shards = self.setting.session, self.setting.shards
+        if shards <= FEW_SHARDS:
+            return session.range(0, shards, 1, shards).mapInArrow(task.by_shard, declared)
+        shares = session.range(0, len(task.paths), 1, len(task.paths))
+        blobs = shares.mapInArrow(task.by_share, BLOBS).repartitionById(shards, F.col("_shard"))
+        return blobs.mapInArrow(task.accumulate.reduce_blobs, declared)
 
     def _marker(self, rows: DataFrame) -> DataFrame:
         """A row that counts for nothing, so that the task of a group without a key runs even where no row arrives."""

@@ -50,7 +50,10 @@ def flow_session(spark: SparkSession) -> SparkSession:
     """A session of the flow's own: the user's settings as they are now, with those pinned that epochs need."""
     if not hasattr(spark, "_jsparkSession"):
         raise Invalid("nosync needs classic PySpark", hint="Start Spark with a master, not with Spark Connect.")
-    session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    context = spark.sparkContext
+    if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable  # else workers run the first python3 on the PATH, which may lack what this one has
+    session = SparkSession(context, spark._jsparkSession.cloneSession())
     for name, value in FLOW_SETTINGS.items():
         session.conf.set(name, value)
     return session

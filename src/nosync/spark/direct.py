@@ -1,0 +1,72 @@
+"""The accumulate operator reading Parquet columns itself, where the query needs them just as they are.
+
+With few shards each shard's task reads the columns and keeps its own hashes: one stage, no exchange. With many, tasks share out the files, aggregate
+first and send blobs. Both give the same bits as the ways through Spark's reader.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nosync.catalyst.graph import Plain
+from nosync.kernels.accumulate import collapse, lift
+from nosync.kernels.groups import Groups
+from nosync.kernels.xxhash64 import hash_columns
+from nosync.model.shards import lower_bounds
+from nosync.spark.accumulate import AccumulateTask, packed
+from nosync.spark.task import CHUNK_ROWS
+
+Batches = Iterator[pa.RecordBatch]
+FEW_SHARDS = 4
+
+
+@dataclass(frozen=True)
+class DirectTask:
+    """Tasks are numbered: by shard, or by their share of the files."""
+
+    accumulate: AccumulateTask
+    plain: Plain
+    paths: tuple[str, ...]
+
+    def by_shard(self, batches: Iterable[pa.RecordBatch]) -> Batches:
+        """Shard by shard: read, keep what belongs here, advance the state."""
+        bounds = [*lower_bounds(self.accumulate.work.shards), 1 << 64]
+        for shard in _numbers(batches):
+            lower, last = np.uint64(bounds[shard]), np.uint64(bounds[shard + 1] - 1)
+            parts = []
+            for rows in self._rows(self.paths):
+                hashes, keys, inputs = rows
+                mine = np.flatnonzero((hashes >= lower) & (hashes <= last))
+                if len(mine):
+                    where = pa.array(mine)
+                    parts.append((shard, self._groups(hashes[mine], [k.take(where) for k in keys], [i.take(where) for i in inputs])))
+            yield from self.accumulate.advance_with(parts)
+
+    def by_share(self, batches: Iterable[pa.RecordBatch]) -> Batches:
+        """One share of the files: read, aggregate, send each shard its part."""
+        for number in _numbers(batches):
+            for hashes, keys, inputs in self._rows(self.paths[number : number + 1]):
+                yield from packed(self._groups(hashes, keys, inputs), self.accumulate.work.shards)
+
+    def _groups(self, hashes: np.ndarray, keys: list[pa.Array], inputs: list[pa.Array]) -> Groups:
+        spec = self.accumulate.spec
+        return collapse(spec, lift(spec, hashes, keys, inputs, np.ones(len(hashes), np.int64)))
+
+    def _rows(self, paths: Iterable[str]) -> Iterator[tuple[np.ndarray, list[pa.Array], list[pa.Array]]]:
+        names = list(dict.fromkeys((*self.plain.keys, *self.plain.inputs)))
+        for path in paths:
+            with pq.ParquetFile(path, memory_map=True) as file:
+                if not names:
+                    yield np.full(file.metadata.num_rows, 42, np.uint64), [], []
+                    continue
+                for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=names, use_threads=False):
+                    keys = [batch.column(name) for name in self.plain.keys]
+                    yield hash_columns(keys, batch.num_rows), keys, [batch.column(name) for name in self.plain.inputs]
+
+
+def _numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:
+    for batch in batches:
+        yield from batch.column(0).to_pylist()
