@@ -1,0 +1,140 @@
+"""What stops a running flow, and how it goes on: state stays at the last whole epoch, the corrected program resumes."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import nosync as ns
+
+
+def declared(spark: SparkSession, function: Callable[[int], int]) -> tuple[ns.Flow, Any]:
+    flow = ns.Flow("shop", spark)
+    source = ns.memory("k string, x int")
+    rows = flow.source("s", source)
+    flow.view("plain", rows.groupBy("k").count())
+    flow.view("inverse", rows.select("k", F.udf(function, "int")("x").alias("y")))
+    return flow, source
+
+
+def test_a_function_that_raises_stops_the_flow_naming_view_epoch_and_its_own_lines(spark: SparkSession, tmp_path: Path) -> None:
+    def inverse(x: int) -> int:
+        return 12 // x
+
+    flow, source = declared(spark, inverse)
+    run = flow.start(home=tmp_path, shards=2)
+    source.add([("a", 3)])
+    run.processAllAvailable()
+    source.add([("a", 4), ("b", 0)])
+    with pytest.raises(ns.Failed) as error:
+        run.processAllAvailable()
+    text = str(error.value)
+    assert text.splitlines()[0] == 'a function in view "inverse" raised an error in epoch 2:'
+    assert "return 12 // x" in text and "ZeroDivisionError" in text and "\tat " not in text and "pyspark/worker" not in text
+    assert not run.isActive and run.exception() is error.value and run.epoch == 1
+    home = ns.open(tmp_path)
+    assert home.view("inverse").to_pylist() == [{"k": "a", "y": 4}]
+
+    def corrected(x: int) -> int:
+        return 12 // x if x else 0
+
+    flow, source = declared(spark, corrected)
+    with flow.start(home=tmp_path) as run:
+        run.processAllAvailable()
+        assert run.epoch == 2
+        assert sorted(map(tuple, run.view("inverse").collect())) == [("a", 3), ("a", 4), ("b", 0)]
+        assert sorted(map(tuple, run.view("plain").collect())) == [("a", 2), ("b", 1)]
+
+
+def test_an_expression_that_fails_on_the_data_is_told_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    flow = ns.Flow("shop", spark)
+    source = ns.memory("x int")
+    flow.view("v", flow.source("s", source).select(F.expr("10 / x")))
+    run = flow.start(home=tmp_path)
+    source.add([(0,)])
+    with pytest.raises(ns.Failed) as error:
+        run.processAllAvailable()
+    first = str(error.value).splitlines()[0]
+    assert 'epoch 1 failed in view "v"' in first and "DIVIDE_BY_ZERO" in first
+    assert "\tat " not in str(error.value) and "java." not in first
+
+
+def test_a_sum_that_overflows_is_told_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    flow = ns.Flow("shop", spark)
+    source = ns.memory("x bigint")
+    rows = flow.source("s", source)
+    flow.view("total", rows.groupBy().agg(F.sum("x").alias("t")).selectExpr("t + 0 as t"))
+    run = flow.start(home=tmp_path)
+    source.add([(2**62,), (2**62,)])
+    with pytest.raises(ns.Failed) as error:
+        run.processAllAvailable()
+    assert "overflow" in str(error.value).splitlines()[0] and "\tat " not in str(error.value)
+
+
+def test_a_second_run_on_a_home_is_a_conflict(spark: SparkSession, tmp_path: Path) -> None:
+    flow, _ = declared(spark, lambda x: x)
+    with flow.start(home=tmp_path), pytest.raises(ns.Conflict, match="is in use by process"):
+        declared(spark, lambda x: x)[0].start(home=tmp_path)
+
+
+def test_a_second_process_on_a_home_is_a_conflict(spark: SparkSession, tmp_path: Path) -> None:
+    code = f"from nosync.journal.journal import Journal; from pathlib import Path; Journal(Path({str(tmp_path)!r}))"
+    flow, _ = declared(spark, lambda x: x)
+    with flow.start(home=tmp_path):
+        other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "Conflict" in other.stderr
+
+
+def changed(spark: SparkSession, name: str, query: str) -> ns.Flow:
+    flow = ns.Flow(name, spark)
+    flow.source("s", ns.memory("k string, x int"))
+    flow.sql(f"create view v as {query}")
+    return flow
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "shards", "words"),
+    [
+        ("shop", "select k, max(x) from s group by k", 2, "the program has changed"),
+        ("shop", "select k, sum(x) from s where x > 0 group by k", 2, "the program has changed"),
+        ("store", "select k, sum(x) from s group by k", 2, 'belongs to flow "shop"'),
+        ("shop", "select k, sum(x) from s group by k", 3, "has 2 shards, not 3"),
+    ],
+)
+def test_a_changed_program_is_an_error_that_says_what_changed(
+    spark: SparkSession, tmp_path: Path, name: str, query: str, shards: int, words: str
+) -> None:
+    changed(spark, "shop", "select k, sum(x) from s group by k").start(home=tmp_path, shards=2).stop()
+    with pytest.raises(ns.Invalid) as error:
+        changed(spark, name, query).start(home=tmp_path, shards=shards)
+    assert words in str(error.value).splitlines()[0]
+    changed(spark, "shop", "select k, sum(x) from s group by k").start(home=tmp_path).stop()  # the home is free again
+
+
+def test_an_aggregate_that_fails_over_no_rows_runs_over_some(spark: SparkSession, tmp_path: Path) -> None:
+    flow = ns.Flow("shop", spark)
+    source = ns.memory("x int")
+    flow.source("s", source)
+    flow.sql("create view v as select element_at(sort_array(collect_list(x)), 1) as least from s")
+    with flow.start(home=tmp_path) as run:
+        source.add([(3,), (2,)])
+        run.processAllAvailable()
+    assert ns.open(tmp_path).view("v").to_pylist() == [{"least": 2}]
+
+
+def test_an_epoch_that_is_not_kept_is_named_with_those_that_are(spark: SparkSession, tmp_path: Path) -> None:
+    flow, source = declared(spark, lambda x: x)
+    with flow.start(home=tmp_path) as run:
+        source.add([("a", 1)])
+        run.processAllAvailable()
+        for reader in (run, ns.open(tmp_path)):
+            with pytest.raises(ns.NotInHistory) as error:
+                reader.view("plain", at=7)
+            assert str(error.value) == 'epoch 7 of view "plain" is not kept\nAsk for epoch 1 to 1.'
+        with pytest.raises(ns.Invalid, match='there is no view "plane"'):
+            run.view("plane")

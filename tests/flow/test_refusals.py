@@ -1,0 +1,160 @@
+"""Mistakes in a program: an error of ours at declaration or start, whose first line says what to change. No Java stack trace."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.window import Window
+
+import nosync as ns
+
+
+@pytest.fixture
+def flow(spark: SparkSession) -> ns.Flow:
+    return ns.Flow("shop", spark)
+
+
+@pytest.fixture
+def rows(flow: ns.Flow) -> DataFrame:
+    return flow.source("s", ns.memory("k string, x int, at timestamp"))
+
+
+def first_line(error: pytest.ExceptionInfo[ns.NosyncError]) -> str:
+    text = str(error.value)
+    assert "\tat " not in text and "java." not in text.splitlines()[0] and "Py4J" not in text
+    return text.splitlines()[0]
+
+
+CLOCKS_AND_CHANCE = ["rand()", "uuid()", "current_timestamp()", "now()", "current_date()", "monotonically_increasing_id()", "randn()",
+                     "localtimestamp()", "unix_timestamp()", "curdate()", "shuffle(array(1, 2))"]
+
+
+@pytest.mark.parametrize("expression", CLOCKS_AND_CHANCE)
+def test_an_answer_that_changes_with_every_run_is_refused(flow: ns.Flow, rows: DataFrame, expression: str) -> None:
+    with pytest.raises(ns.Refused) as error:
+        flow.view("v", rows.select("k", F.expr(expression)))
+    assert 'view "v"' in first_line(error) and error.value.hint
+
+
+def test_an_undeclared_nondeterministic_function_is_refused(flow: ns.Flow, rows: DataFrame) -> None:
+    with pytest.raises(ns.Refused) as error:
+        flow.view("v", rows.select(F.udf(lambda x: x, "int").asNondeterministic()("x")))
+    assert "not deterministic" in first_line(error)
+
+
+PIECES: dict[str, Callable[[DataFrame], DataFrame]] = {
+    "a join": lambda rows: rows.join(rows.groupBy("k").count(), "k"),
+    "a window function": lambda rows: rows.withColumn("n", F.row_number().over(Window.partitionBy("k").orderBy("x"))),
+    "a limit": lambda rows: rows.orderBy("x").limit(3),
+    "an offset": lambda rows: rows.offset(3),
+    "a sample": lambda rows: rows.sample(0.5, seed=1),
+    "mapInPandas": lambda rows: rows.mapInPandas(lambda batches: batches, "k string, x int, at timestamp"),
+    "mapInArrow": lambda rows: rows.mapInArrow(lambda batches: batches, "k string, x int, at timestamp"),
+    "applyInPandas": lambda rows: rows.groupBy("k").applyInPandas(lambda group: group, "k string, x int, at timestamp"),
+    "withWatermark": lambda rows: rows.withWatermark("at", "1 hour"),
+}
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_what_cannot_be_maintained_yet_is_named_with_a_way_out(flow: ns.Flow, rows: DataFrame, piece: str) -> None:
+    with pytest.raises(ns.Refused) as error:
+        flow.view("v", PIECES[piece](rows))
+    assert f'view "v" uses {piece}' in first_line(error) and error.value.hint
+
+
+def test_a_subquery_in_an_expression_is_refused(flow: ns.Flow, rows: DataFrame) -> None:
+    with pytest.raises(ns.Refused) as error:
+        flow.sql("create view v as select k from s where x = (select max(x) from s)")
+    assert 'view "v"' in first_line(error)
+
+
+def test_drop_duplicates_on_some_columns_is_refused_or_maintained(flow: ns.Flow, rows: DataFrame) -> None:
+    flow.view("v", rows.dropDuplicates(["k"]))  # Spark rewrites it to an aggregate
+
+
+def test_a_key_with_a_collation_is_refused(flow: ns.Flow, rows: DataFrame) -> None:
+    with pytest.raises(ns.Refused) as error:
+        flow.view("v", rows.groupBy(F.collate("k", "UTF8_LCASE")).count())
+    assert "collation" in first_line(error)
+
+
+def test_a_refused_view_leaves_the_flow_as_it_was(flow: ns.Flow, rows: DataFrame, tmp_path: Path) -> None:
+    with pytest.raises(ns.Refused):
+        flow.view("v", rows.groupBy("k").count().orderBy("k").limit(2))
+    flow.view("v", rows.groupBy("k").count())
+    assert list(flow._compiler.graph.views) == ["v"] and len(flow._compiler.graph.operators) == 1
+
+
+def test_an_unknown_column_in_sql_is_named(flow: ns.Flow, rows: DataFrame) -> None:
+    with pytest.raises(ns.Invalid) as error:
+        flow.sql("create view v as select prize from s")
+    assert "prize" in first_line(error)
+
+
+def test_an_unknown_table_is_named_beside_those_there_are(flow: ns.Flow, rows: DataFrame) -> None:
+    with pytest.raises(ns.Invalid) as error:
+        flow.sql("select * from ordres")
+    assert "ordres" in first_line(error) and "s" in error.value.hint
+
+
+def test_a_wrong_type_is_named(flow: ns.Flow, rows: DataFrame) -> None:
+    with pytest.raises(ns.Invalid) as error:
+        flow.sql("create view v as select sum(array(x)) from s")
+    assert "sum" in first_line(error)
+
+
+def test_a_name_is_used_once(flow: ns.Flow, rows: DataFrame) -> None:
+    flow.view("v", rows)
+    with pytest.raises(ns.Invalid, match='already has a source or view "v"'):
+        flow.view("v", rows)
+    with pytest.raises(ns.Invalid, match='already has a source or view "s"'):
+        flow.source("s", ns.memory("x int"))
+
+
+def test_a_view_must_be_a_dataframe(flow: ns.Flow) -> None:
+    with pytest.raises(ns.Invalid, match="not a DataFrame"):
+        flow.view("v", [1, 2])  # type: ignore[arg-type]
+
+
+def test_a_missing_folder_is_named(flow: ns.Flow, tmp_path: Path) -> None:
+    with pytest.raises(ns.Invalid) as error:
+        flow.source("orders", ns.files(tmp_path / "nowhere", format="csv", schema="x int"))
+    assert "nowhere" in first_line(error) and '"orders"' in first_line(error)
+
+
+def test_a_schema_that_cannot_be_read_is_quoted(flow: ns.Flow, tmp_path: Path) -> None:
+    with pytest.raises(ns.Invalid) as error:
+        flow.source("orders", ns.files(tmp_path, format="csv", schema="x nonsense"))
+    assert "x nonsense" in first_line(error)
+
+
+def test_a_folder_without_files_needs_a_schema(flow: ns.Flow, tmp_path: Path) -> None:
+    with pytest.raises(ns.Invalid) as error:
+        flow.source("orders", ns.files(tmp_path))
+    assert "schema" in first_line(error)
+
+
+@pytest.mark.parametrize("options", [{"format": "xml"}, {"maxFilesPerTrigger": 0}])
+def test_impossible_settings_of_files_are_refused_at_once(tmp_path: Path, options: dict[str, object]) -> None:
+    with pytest.raises(ns.Invalid):
+        ns.files(tmp_path, schema="x int", **options)  # type: ignore[arg-type]
+
+
+def test_rows_that_do_not_fit_are_the_givers_error(flow: ns.Flow) -> None:
+    source = ns.memory("k string, x int")
+    flow.source("m", source)
+    with pytest.raises(ns.Invalid, match='source "m": a row does not fit'):
+        source.add([("a", "not a number")])
+
+
+def test_a_flow_without_sources_does_not_start(flow: ns.Flow, tmp_path: Path) -> None:
+    with pytest.raises(ns.Invalid, match="has no source"):
+        flow.start(home=tmp_path)
+
+
+@pytest.mark.parametrize("trigger", [{"processingTime": "soon"}, {"once": True}, {"availableNow": False}])
+def test_a_trigger_that_is_not_understood_is_quoted(flow: ns.Flow, rows: DataFrame, tmp_path: Path, trigger: dict[str, object]) -> None:
+    with pytest.raises(ns.Invalid, match="is not understood"):
+        flow.start(home=tmp_path, trigger=trigger)

@@ -1,0 +1,50 @@
+"""Runs a flow under the hood, epoch by epoch, with knobs the public face does not have."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import nosync as ns
+from nosync.runtime.epochs import Epochs
+from nosync.runtime.program import Program
+
+NEVER_WIDE, ALWAYS_WIDE = 1 << 60, 0
+
+
+def epochs_of(flow: ns.Flow, home: Path, shards: int | None = 2, wide_bytes: int = NEVER_WIDE) -> Epochs:
+    program = Program(flow.name, flow.spark, flow._compiler.graph, flow._sources, flow._functions)
+    return Epochs(program, home, shards, wide_bytes=wide_bytes)
+
+
+def run_all(flow: ns.Flow, home: Path, feeds: Iterable[Callable[[], Any]] = (), settle: bool = False, **knobs: Any) -> list[dict[str, Any]]:
+    """All epochs there are, one after each feed; with `settle`, all merging done after each."""
+    epochs = epochs_of(flow, home, **knobs)
+    done = []
+    try:
+        for feed in feeds or [lambda: None]:
+            feed()
+            while (progress := epochs.step()) is not None:
+                done.append(progress)
+                if settle:
+                    epochs.merger.settle(epochs.image, lambda layer: epochs.journal.append(_merged(layer)))
+    finally:
+        epochs.close()
+    return done
+
+
+def _merged(layer: Any) -> Any:
+    from nosync.journal.entries import Merged
+
+    return Merged(layer)
+
+
+def checksums(home: Path) -> dict[tuple[str, int, int], str]:
+    """What was written by epochs (merges left out), by operator, shard and epoch."""
+    layers = [layer for layer in ns.open(home).image.layers() if layer.upper == layer.lower + 1]
+    return {(layer.operator, layer.shard, layer.lower): layer.checksum for layer in layers}
+
+
+def contents(home: Path, at: int | None = None) -> dict[str, list[str]]:
+    """Every view's rows to the letter, sorted."""
+    opened = ns.open(home)
+    return {name: sorted(map(repr, opened.view(name, at=at).to_pylist())) for name in opened.views}
