@@ -5,6 +5,7 @@ It needs classic PySpark (a driver with a JVM of its own).
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -33,8 +34,24 @@ def data_type(expression: Java) -> DataType:
     return _parse_datatype_json_string(expression.dataType().json())
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The identity of an attribute, fetched once."""
+
+    name: str
+    identity: Java
+    qualifier: Java
+
+    @staticmethod
+    def of(attribute: Java) -> "Target":
+        return Target(str(attribute.name()), attribute.exprId(), attribute.qualifier())
+
+
 class Catalyst:
-    """Builds expressions and plans for one session."""
+    """Builds expressions and plans for one session.
+
+    Looking up a class in the JVM is a call of its own, so what every epoch needs is looked up once.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
@@ -51,6 +68,22 @@ class Catalyst:
         return self.jvm.scala.Option.empty()
 
     @cached_property
+    def _alias(self) -> Java:
+        return self.expressions.Alias
+
+    @cached_property
+    def _project(self) -> Java:
+        return self.logical.Project
+
+    @cached_property
+    def _list(self) -> Java:
+        return self.jvm.java.util.ArrayList
+
+    @cached_property
+    def _converters(self) -> Java:
+        return self.jvm.scala.jdk.javaapi.CollectionConverters
+
+    @cached_property
     def _dataset(self) -> Java:
         return getattr(self.jvm, "org.apache.spark.sql.classic.Dataset")
 
@@ -64,10 +97,10 @@ class Catalyst:
         return self.logical.OneRowRelation()
 
     def seq(self, values: Iterable[Java]) -> Java:
-        buffer = self.jvm.java.util.ArrayList()
+        buffer = self._list()
         for value in values:
             buffer.add(value)
-        return self.jvm.scala.jdk.javaapi.CollectionConverters.asScala(buffer).toSeq()
+        return self._converters.asScala(buffer).toSeq()
 
     def frame(self, plan: Java) -> DataFrame:
         """A DataFrame that runs the plan."""
@@ -85,10 +118,16 @@ class Catalyst:
         """The expression under a name; with `like`, in place of that attribute: whatever is bound to it stays bound."""
         identity = self.new_id() if like is None else like.exprId()
         qualifier = self._empty if like is None else like.qualifier()
-        return self.expressions.Alias(expression, name, identity, qualifier, self._none, self._empty)
+        return self._alias(expression, name, identity, qualifier, self._none, self._empty)
+
+    def renamed(self, columns: Sequence[Java], targets: Sequence["Target"], plan: Java) -> Java:
+        """The columns of a plan in the place of other attributes, one by one."""
+        pairs = zip(columns, targets, strict=True)
+        aliases = [self._alias(column, t.name, t.identity, t.qualifier, self._none, self._empty) for column, t in pairs]
+        return self.project(aliases, plan)
 
     def project(self, columns: Sequence[Java], plan: Java) -> Java:
-        return self.logical.Project(self.seq(columns), plan)
+        return self._project(self.seq(columns), plan)
 
     def literal(self, value: Any, type: Java) -> Java:
         return self.expressions.Literal(value, type)

@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from nosync.catalyst.bridge import Java
+from nosync.catalyst.bridge import Java, Target
 from nosync.kernels.accumulate import Accumulation
 
 DIFF = "_diff"
 HASH = "_hash"
 ROW = "_row"
-SHARD = "_shard"
 GHOST = "_ghost"
 
 
@@ -27,6 +26,12 @@ class Hole:
 
     node: "Node"
     attributes: list[Java]
+    _targets: list[Target] | None = None
+
+    def targets(self) -> list[Target]:
+        if self._targets is None:
+            self._targets = [Target.of(attribute) for attribute in self.attributes]
+        return self._targets
 
 
 @dataclass(eq=False, slots=True)

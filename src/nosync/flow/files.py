@@ -8,6 +8,8 @@ Rows that do not fit the schema go to the view `<source>.rejected`; they never s
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from operator import and_
 from pathlib import Path
 from typing import Any
 
@@ -156,10 +158,26 @@ class Files:
             return spark.createDataFrame([], self.schema).withColumn("_diff", F.lit(1).cast("bigint"))
         rows = self._scan(spark, paths, self._read_schema())
         if self.format in ("csv", "json"):
-            counts = F.count(F.lit(1)).alias("rows"), F.count(F.col(RAW)).alias("rejected")
+            counts = F.count(F.lit(1)).alias("rows"), F.count(F.col(RAW)).alias("rejected"), self._touched.alias("blank")
             rows = rows.observe(observation(self.name), *counts).where(F.col(RAW).isNull())
-        columns: list[Column] = [F.col(f"`{column}`") for column in self.schema.names]
-        return rows.select(*columns, F.lit(1).cast("bigint").alias("_diff"))
+        return rows.select(*self._columns)
+
+    @cached_property
+    def _columns(self) -> list[Column]:
+        return [*(F.col(f"`{column}`") for column in self.schema.names), F.lit(1).cast("bigint").alias("_diff")]
+
+    @property
+    def _touched(self) -> Column:
+        """Uses every column: Spark converts only those that are used, and whether a row fits must not depend on the query."""
+        nulls = [F.col(f"`{column}`").isNull() for column in self.schema.names]
+        return F.count(F.when(reduce(and_, nulls, F.lit(True)), F.lit(1)))
+
+    @cached_property
+    def _counts(self) -> list[Column]:
+        """Rows and rejected rows. Naming every column makes Spark read them all, for every view: else a row that is
+        broken in one column would be good to a query that does not use it."""
+        every = F.struct(*(F.col(f"`{column}`") for column in self.schema.names))
+        return [F.count(F.lit(1)).alias("rows"), F.count(F.when(F.col(RAW).isNotNull(), every)).alias("rejected")]
 
     def _read_schema(self) -> StructType:
         schema = StructType(list(self.schema.fields))
@@ -168,21 +186,19 @@ class Files:
     def _scan(self, spark: SparkSession, paths: list[str], schema: StructType) -> DataFrame:
         reader = spark.read.format(self.format).schema(schema).option("basePath", str(self.path))
         if self.format in ("csv", "json"):
-            reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", RAW).option("columnPruning", "false")
+            reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", RAW)
         return reader.options(**self.options).load(paths)
 
-    def rejected(self, spark: SparkSession, slice: Slice, epoch: int) -> DataFrame | None:
+    def rejected(self, spark: SparkSession, slice: Slice, epoch: int) -> DataFrame:
         """The rows of a slice that do not fit: raw text, reason, file."""
         broken = [(None, reason, str(self.path / relative)) for relative, reason in slice.get("broken", {}).items()]
-        found = spark.createDataFrame(broken, "raw string, reason string, file string") if broken else None
+        found = spark.createDataFrame(broken, "raw string, reason string, file string")
         paths = self._paths(slice)
         if self.format in ("csv", "json") and paths:
             scanned = self._scan(spark, paths, self._read_schema()).withColumn("_file", F.col("_metadata.file_path"))
             bad = scanned.where(F.col(RAW).isNotNull())
             rows = bad.select(F.col(RAW).alias("raw"), reasons(self.format, self.schema, self.options).alias("reason"), F.col("_file").alias("file"))
-            found = rows if found is None else found.unionAll(rows)
-        if found is None:
-            return None
+            found = found.unionAll(rows) if broken else rows
         return found.withColumn("epoch", F.lit(epoch).cast("bigint")).withColumn("_diff", F.lit(1).cast("bigint"))
 
     def rows(self, slice: Slice) -> int | None:

@@ -7,14 +7,14 @@ point leaves the state at the epoch before; the opened epoch is repeated as reco
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from nosync.catalyst.bridge import Catalyst
-from nosync.catalyst.graph import RegroupNode
+from nosync.catalyst.graph import RegroupNode, SourceNode
 from nosync.journal.entries import Computed, Merged, Opened, Started
 from nosync.journal.journal import Journal
 from nosync.journal.names import source_folder
@@ -23,11 +23,12 @@ from nosync.runtime.program import Program, check_same
 from nosync.runtime.progress import progress
 from nosync.spark.failure import explain
 from nosync.spark.job import EpochJob, Setting, empty_result
-from nosync.spark.receipts import Receipt
+from nosync.spark.receipts import Receipt, agreed
 from nosync.spark.session import EPOCH_POOL, flow_session
 
 WIDE_BYTES = 1 << 20
 Clock = Callable[[], float]
+Changes = dict[str, Callable[[], DataFrame]]
 
 
 class Epochs:
@@ -40,7 +41,7 @@ class Epochs:
         try:
             self.image = self.journal.image
             self.shards = self._declare(shards)
-            self.session = flow_session(program.spark)
+            self.session = flow_session(program.spark, self.shards)
             self.setting = self._setting()
             for name, source in program.sources.items():
                 source.start(self.home / source_folder(name), self.image.slices(name))
@@ -108,31 +109,31 @@ class Epochs:
 
     def _compute(self, opened: Opened) -> tuple[list[Receipt], dict[str, int], dict[str, int]]:
         sources = self.program.sources
-        changes = {name: sources[name].read(self.session, slice) for name, slice in opened.slices.items()}
+        changes: Changes = {name: partial(sources[name].read, self.session, slice) for name, slice in opened.slices.items()}
         changes |= self._statics() if opened.epoch == 1 else {}
         wide = frozenset(name for name, slice in opened.slices.items() if sources[name].weight(slice) >= self.wide_bytes)
         direct = {name: paths for name, slice in opened.slices.items() if (paths := self._direct(name, slice))}
         job = self._job(opened.epoch, changes, wide, direct)
-        receipts = job.run()
+        receipts = job.run(late=False)
         rows = {name: self._rows(name, slice, job) for name, slice in opened.slices.items()}
         rejected = self._rejected(opened, job)
-        if rejected:
-            receipts += self._job(opened.epoch, self._rejected_rows(opened, rejected), frozenset()).run()
-        return receipts, rows, rejected
+        job = self._job(opened.epoch, changes | self._rejected_rows(opened, rejected), wide, direct)
+        return agreed(receipts + job.run(late=True)), rows, rejected
 
     def _direct(self, name: str, slice: dict[str, Any]) -> tuple[str, ...]:
         """Files of the slice that tasks may read themselves."""
         offer = getattr(self.program.sources[name], "direct", None)
         return tuple(offer(slice)) if offer else ()
 
-    def _job(self, epoch: int, changes: dict[str, DataFrame], wide: frozenset[str], direct: dict[str, tuple[str, ...]] | None = None) -> EpochJob:
+    def _job(self, epoch: int, changes: Changes, wide: frozenset[str], direct: dict[str, tuple[str, ...]] | None = None) -> EpochJob:
         self.session.sparkContext.setLocalProperty("spark.scheduler.pool", EPOCH_POOL)
         return EpochJob(self.setting, epoch, lambda operator: self.image.covers(operator, epoch - 1), changes, wide, direct or {})
 
-    def _statics(self) -> dict[str, DataFrame]:
-        catalyst = Catalyst(self.session)
-        one = F.lit(1).cast("bigint").alias("_diff")
-        return {node.name: catalyst.frame(node.static).select("*", one) for node in self.program.graph.statics}
+    def _statics(self) -> Changes:
+        return {node.name: partial(self._static, node) for node in self.program.graph.statics}
+
+    def _static(self, node: SourceNode) -> DataFrame:
+        return self.setting.catalyst.frame(node.static).select("*", F.lit(1).cast("bigint").alias("_diff"))
 
     def _rows(self, name: str, slice: dict[str, Any], job: EpochJob) -> int:
         known = self.program.sources[name].rows(slice)
@@ -144,13 +145,12 @@ class Epochs:
         counts = {name: job.observed.get(name, {}).get("rejected", 0) + len(slice.get("broken", {})) for name, slice in opened.slices.items()}
         return {name: count for name, count in counts.items() if count}
 
-    def _rejected_rows(self, opened: Opened, names: dict[str, int]) -> dict[str, DataFrame]:
-        found = {}
+    def _rejected_rows(self, opened: Opened, names: dict[str, int]) -> Changes:
+        found: Changes = {}
         for name in names:
             read = getattr(self.program.sources[name], "rejected", None)
-            rows = read(self.session, opened.slices[name], opened.epoch) if read else None
-            if rows is not None:
-                found[f"{name}.rejected"] = rows
+            if read is not None:
+                found[f"{name}.rejected"] = partial(read, self.session, opened.slices[name], opened.epoch)
         return found
 
     def _merge(self) -> None:

@@ -46,7 +46,7 @@ class AccumulateTask:
             yield shard, from_batch(groups, len(self.spec.keys), self.spec.best)
 
     def _reduce(self, batches: Iterable[pa.RecordBatch], turn: Callable[[pa.RecordBatch], Groups]) -> Batches:
-        yield from self.advance_with([(batch.column("_shard")[0].as_py(), turn(batch)) for batch in chunks(batches)])
+        yield from self.advance_with([(self.work.shard(batch), turn(batch)) for batch in chunks(batches)])
 
     def advance_with(self, parts: list[tuple[int, Groups]]) -> Batches:
         """Adds the parts, all of one shard, to its state; yields the change."""

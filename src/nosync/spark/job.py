@@ -6,12 +6,15 @@ a retried task recomputes the same bytes from immutable inputs. Nothing is recor
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark import Accumulator
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StructType
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from nosync.catalyst.arrow import arrow_schema
 from nosync.catalyst.bridge import Catalyst, Java, items
@@ -36,12 +39,12 @@ from nosync.spark.receipts import Receipt, agreed, collector
 from nosync.spark.retain import GatherTask, RetainTask, SettleTask
 from nosync.spark.task import Work
 
-NOTHING = "_nothing int"
-BLOBS = "_shard int, blob binary"
+NOTHING = StructType([StructField("_nothing", IntegerType())])
+BLOBS = StructType([StructField("_shard", IntegerType()), StructField("blob", BinaryType())])
 Covers = Callable[[str], dict[int, tuple[LayerInfo, ...]]]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Setting:
     """Where and for whom jobs run."""
 
@@ -51,7 +54,23 @@ class Setting:
     flow: str
     run: str
     shards: int
-    empties: dict[str, pa.RecordBatch]
+    empties: dict[str, pa.RecordBatch | str]
+
+    @cached_property
+    def catalyst(self) -> Catalyst:
+        return Catalyst(self.session)
+
+    @cached_property
+    def shard(self) -> Column:
+        return F.expr(shard_expression(self.shards))
+
+    @cached_property
+    def blob_shard(self) -> Column:
+        return F.col("_shard")
+
+    @cached_property
+    def consumers(self) -> dict[int, int]:
+        return self.graph.consumers()
 
 
 @dataclass
@@ -64,21 +83,24 @@ class EpochJob:
     setting: Setting
     epoch: int
     covers: Covers
-    changes: dict[str, DataFrame]
+    changes: dict[str, Callable[[], DataFrame]]
     wide: frozenset[str]
     direct: dict[str, tuple[str, ...]] = field(default_factory=dict)
     frames: dict[int, Java] = field(default_factory=dict)
     persisted: list[DataFrame] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.catalyst = Catalyst(self.setting.session)
+        self.catalyst = self.setting.catalyst
         self.receipts: Accumulator[list[Receipt]] = collector(self.setting.session.sparkContext)
-        self.consumers = self.setting.graph.consumers()
+        self.consumers = self.setting.consumers
         self.observed: dict[str, dict[str, int]] = {}
 
-    def run(self) -> list[Receipt]:
-        """Runs the job and returns one receipt per operator and shard that had something to do."""
-        ends = self._ends()
+    def run(self, late: bool) -> list[Receipt]:
+        """Runs the job and returns one receipt per operator and shard that had something to do.
+
+        `late`: only what depends on rejected rows, which are known once all the rest has run; else only that rest.
+        """
+        ends = self._ends(late)
         if not ends:
             return []
         job = ends[0]
@@ -93,11 +115,12 @@ class EpochJob:
         self.observed = _observed(execution)
         return agreed(self.receipts.value)
 
-    def _ends(self) -> list[DataFrame]:
+    def _ends(self, late: bool) -> list[DataFrame]:
         graph = self.setting.graph
-        ends = [self._retain(view) for view in graph.views.values() if view.feed is not None and self._moves(view)]
+        views = [view for view in graph.views.values() if view.feed is not None and _late(view) == late and self._moves(view)]
+        ends = [self._retain(view) for view in views]
         for operator in graph.operators:
-            if not self.consumers.get(id(operator)) and self._moves(operator):
+            if not self.consumers.get(id(operator)) and _late(operator) == late and self._moves(operator):
                 ends.append(self.catalyst.frame(self.plan(operator)))
         return ends
 
@@ -127,7 +150,7 @@ class EpochJob:
     def _build(self, node: Node) -> Java:
         match node:
             case SourceNode():
-                return _logical(self.changes[node.name] if node.name in self.changes else self._nothing(node))
+                return _logical(self.changes[node.name]() if node.name in self.changes else self._nothing(node))
             case ViewNode():
                 return self._fill(node.body.piece)
             case AccumulateNode():
@@ -146,17 +169,14 @@ class EpochJob:
 
     def _aliased(self, hole: Hole, plan: Java) -> Java:
         """The columns of a change in the place of the hole's attributes."""
-        columns = items(plan.output())
-        pairs = zip(columns, hole.attributes, strict=True)
-        return self.catalyst.project([self.catalyst.alias(column, a.name(), like=a) for column, a in pairs], plan)
+        return self.catalyst.renamed(items(plan.output()), hole.targets(), plan)
 
     def _work(self, operator: str, kind: Kind) -> Work:
         s = self.setting
         return Work(s.home, s.flow, s.run, operator, self.epoch, s.shards, kind, self.covers(operator), self.receipts)
 
     def _exchange(self, frame: DataFrame) -> DataFrame:
-        shards = self.setting.shards
-        return frame.withColumn("_shard", F.expr(shard_expression(shards))).repartitionById(shards, F.col("_shard"))
+        return frame.repartitionById(self.setting.shards, self.setting.shard)
 
     def _accumulate(self, node: AccumulateNode) -> DataFrame:
         used = bool(self.consumers.get(id(node)))
@@ -169,16 +189,16 @@ class EpochJob:
         if node.spec.whole and not task.work.covers:
             rows = rows.unionAll(self._marker(rows))
         if self._is_wide(node.feed.piece):
-            blobs = rows.mapInArrow(task.combine_rows, BLOBS).repartitionById(self.setting.shards, F.col("_shard"))
+            blobs = rows.mapInArrow(task.combine_rows, BLOBS).repartitionById(self.setting.shards, self.setting.blob_shard)
             return blobs.mapInArrow(task.reduce_blobs, declared)
         return self._exchange(rows).mapInArrow(task.reduce_rows, declared)
 
-    def _directly(self, task: DirectTask, declared: StructType | str) -> DataFrame:
+    def _directly(self, task: DirectTask, declared: StructType) -> DataFrame:
         session, shards = self.setting.session, self.setting.shards
         if shards <= FEW_SHARDS:
             return session.range(0, shards, 1, shards).mapInArrow(task.by_shard, declared)
         shares = session.range(0, len(task.paths), 1, len(task.paths))
-        blobs = shares.mapInArrow(task.by_share, BLOBS).repartitionById(shards, F.col("_shard"))
+        blobs = shares.mapInArrow(task.by_share, BLOBS).repartitionById(shards, self.setting.blob_shard)
         return blobs.mapInArrow(task.accumulate.reduce_blobs, declared)
 
     def _marker(self, rows: DataFrame) -> DataFrame:
@@ -215,13 +235,24 @@ class EpochJob:
         body = self._aliased(Hole(view, view.body.output + view.body.carried), self.plan(view))  # a persisted plan has new ids
         rows = self.catalyst.frame(self.catalyst.with_children(view.feed.plan, [body]))
         task = RetainTask(self._work(view.operator, "diffs"), view.payload)
-        shards = self.setting.shards
-        placed = rows.withColumn("_shard", F.expr(shard_expression(shards))) if view.placed else self._exchange(rows)
+        placed = rows if view.placed else self._exchange(rows)
         return placed.mapInArrow(task, NOTHING)
 
 
 def _whole(node: AccumulateNode | RegroupNode) -> bool:
     return node.spec.whole if isinstance(node, AccumulateNode) else node.empty is not None
+
+
+def _late(node: Node) -> bool:
+    """Whether the node depends on rejected rows."""
+    match node:
+        case SourceNode():
+            return node.name.endswith(".rejected")
+        case ViewNode():
+            return any(_late(hole.node) for hole in holes(node.body.piece))
+        case AccumulateNode() | RegroupNode():
+            return any(_late(hole.node) for hole in holes(node.feed.piece))
+    return False
 
 
 def _observed(execution: Java) -> dict[str, dict[str, int]]:
@@ -259,8 +290,8 @@ def _reaches_state(piece: Piece) -> bool:
     return _stateful(piece.node)
 
 
-def empty_result(session: SparkSession, node: RegroupNode) -> pa.RecordBatch:
-    """What an aggregate without a key answers over no rows, as the one row it settles on."""
+def empty_result(session: SparkSession, node: RegroupNode) -> pa.RecordBatch | str:
+    """What an aggregate without a key answers over no rows, as the one row it settles on; in words where it fails over no rows."""
     catalyst = Catalyst(session)
     below = items(node.empty.children())[0]
     nothing = catalyst.logical.LocalRelation(below.output(), catalyst.seq([]), False, catalyst.jvm.scala.Option.empty())
@@ -268,7 +299,10 @@ def empty_result(session: SparkSession, node: RegroupNode) -> pa.RecordBatch:
     output = items(aggregate.output())
     columns = [catalyst.alias(a, f"c{i}") for i, a in enumerate(output)]
     columns.append(catalyst.alias(catalyst.hash(output), "_row"))
-    table = catalyst.frame(catalyst.project(columns, aggregate)).toArrow()
+    try:
+        table = catalyst.frame(catalyst.project(columns, aggregate)).toArrow()
+    except (PySparkException, Py4JJavaError) as error:
+        return str(error).strip().splitlines()[0]
     arrays = {"_hash": pa.array([42], pa.uint64()), "_row": table.column("_row").combine_chunks().view(pa.uint64())}
     arrays |= {f.name: table.column(f.name).combine_chunks().cast(f.type) for f in node.settled}
     return pa.RecordBatch.from_pydict(arrays | {"_count": pa.array([1], pa.int64())})

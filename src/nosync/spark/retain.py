@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from nosync.kernels.regroup import gather, settle
+from nosync.model.errors import Failed
 from nosync.spark.task import Work, column, emitted, stacked
 from nosync.state.merge import consolidate
 
@@ -39,7 +40,7 @@ class RetainTask:
         held = _rows(batches)
         if held:
             change = _diffs(held, self.payload)
-            self.work.hand_in(held[0].column("_shard")[0].as_py(), change.num_rows, consolidate(change), started)
+            self.work.hand_in(self.work.shard(held[0]), change.num_rows, consolidate(change), started)
         yield from ()
 
 
@@ -57,7 +58,7 @@ class GatherTask:
         held = _rows(batches)
         if not held:
             return
-        shard = held[0].column("_shard")[0].as_py()
+        shard = self.work.shard(held[0])
         change = _diffs(held, self.payload)
         gathered = gather(self.work.cover(shard), change, self.keys)
         self.work.hand_in(shard, change.num_rows, gathered.layer, started)
@@ -69,21 +70,21 @@ class GatherTask:
 class SettleTask:
     """Takes recomputed results and emits their difference to the previous ones.
 
-    `empty`: the result over no rows, for an aggregate without a key; it stands from the first epoch on.
+    `empty`: the result over no rows, for an aggregate without a key; it stands from the first epoch on. In words where it fails.
     """
 
     work: Work
     payload: pa.Schema
     keys: int
     output: pa.Schema
-    empty: pa.RecordBatch | None
+    empty: pa.RecordBatch | str | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         started = time.perf_counter()
         held = _rows(batches)
         if not held:
             return
-        shard = held[0].column("_shard")[0].as_py()
+        shard = self.work.shard(held[0])
         ghosts = np.concatenate([batch.column("_ghost").to_numpy(zero_copy_only=False) for batch in held])
         results = _diffs(held, self.payload, counts=np.ones(len(ghosts), np.int64))
         if self.empty is not None:
@@ -98,6 +99,8 @@ class SettleTask:
         """One group that never goes away: where only ghosts are left, the result over no rows takes their place."""
         assert self.empty is not None
         if ghosts.all():
+            if isinstance(self.empty, str):
+                raise Failed(f"the aggregate fails over no rows: {self.empty}")
             return self.empty.select(results.schema.names).cast(results.schema), np.zeros(1, bool)
         kept = results.filter(pa.array(~ghosts))
         return kept, np.zeros(kept.num_rows, bool)

@@ -46,7 +46,7 @@ def active_or_local() -> SparkSession:
     return session
 
 
-def flow_session(spark: SparkSession) -> SparkSession:
+def flow_session(spark: SparkSession, shards: int) -> SparkSession:
     """A session of the flow's own: the user's settings as they are now, with those pinned that epochs need."""
     if not hasattr(spark, "_jsparkSession"):
         raise Invalid("nosync needs classic PySpark", hint="Start Spark with a master, not with Spark Connect.")
@@ -56,6 +56,7 @@ def flow_session(spark: SparkSession) -> SparkSession:
     session = SparkSession(context, spark._jsparkSession.cloneSession())
     for name, value in FLOW_SETTINGS.items():
         session.conf.set(name, value)
+    session.conf.set("spark.sql.shuffle.partitions", str(shards))
     return session
 
 

@@ -10,6 +10,7 @@ from pyspark import Accumulator
 
 from nosync.journal.names import layer_path
 from nosync.model.layers import Kind, LayerInfo
+from nosync.model.shards import shard_of
 from nosync.spark.receipts import Receipt
 from nosync.state.layer import Layer, LayerCache, split_blocks, write_layer
 
@@ -31,6 +32,10 @@ class Work:
     kind: Kind
     covers: dict[int, tuple[LayerInfo, ...]]
     receipts: "Accumulator[list[Receipt]]"
+
+    def shard(self, batch: pa.RecordBatch) -> int:
+        """The shard that rows were sent to: the data says so, since partitions are renumbered under a union."""
+        return shard_of(int(unsigned(batch, "_hash")[0]), self.shards)
 
     def cover(self, shard: int) -> list[Layer]:
         """The layers of a shard as of the previous epoch, newest first."""
