@@ -8,8 +8,7 @@ Rows that do not fit the schema go to the view `<source>.rejected`; they never s
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
-from operator import and_
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -158,19 +157,12 @@ class Files:
             return spark.createDataFrame([], self.schema).withColumn("_diff", F.lit(1).cast("bigint"))
         rows = self._scan(spark, paths, self._read_schema())
         if self.format in ("csv", "json"):
-            counts = F.count(F.lit(1)).alias("rows"), F.count(F.col(RAW)).alias("rejected"), self._touched.alias("blank")
-            rows = rows.observe(observation(self.name), *counts).where(F.col(RAW).isNull())
+            rows = rows.observe(observation(self.name), *self._counts).where(F.col(RAW).isNull())
         return rows.select(*self._columns)
 
     @cached_property
     def _columns(self) -> list[Column]:
         return [*(F.col(f"`{column}`") for column in self.schema.names), F.lit(1).cast("bigint").alias("_diff")]
-
-    @property
-    def _touched(self) -> Column:
-        """Uses every column: Spark converts only those that are used, and whether a row fits must not depend on the query."""
-        nulls = [F.col(f"`{column}`").isNull() for column in self.schema.names]
-        return F.count(F.when(reduce(and_, nulls, F.lit(True)), F.lit(1)))
 
     @cached_property
     def _counts(self) -> list[Column]:
@@ -196,7 +188,7 @@ class Files:
         paths = self._paths(slice)
         if self.format in ("csv", "json") and paths:
             scanned = self._scan(spark, paths, self._read_schema()).withColumn("_file", F.col("_metadata.file_path"))
-            bad = scanned.where(F.col(RAW).isNotNull())
+            bad = scanned.observe(f"{observation(self.name)}.rejected", *self._counts).where(F.col(RAW).isNotNull())
             rows = bad.select(F.col(RAW).alias("raw"), reasons(self.format, self.schema, self.options).alias("reason"), F.col("_file").alias("file"))
             found = found.unionAll(rows) if broken else rows
         return found.withColumn("epoch", F.lit(epoch).cast("bigint")).withColumn("_diff", F.lit(1).cast("bigint"))
