@@ -45,11 +45,21 @@ class Groups:
     def to_batch(self) -> pa.RecordBatch:
         """The form of an upserts layer. Columns that hold nothing are left out: the result depends on the content alone."""
         columns: dict[str, pa.Array] = {"_hash": pa.array(self.hashes)}
-        columns.update({f"k{i}": key for i, key in enumerate(self.keys)})
+        columns.update({f"k{i}": tidy(key) for i, key in enumerate(self.keys)})
         columns["n"] = pa.array(self.n)
         columns.update({name: pa.array(self.additive[name]) for name in sorted(self.additive) if self.additive[name].any()})
-        columns.update({name: self.best[name] for name in sorted(self.best) if self.best[name].null_count < len(self)})
+        columns.update({name: tidy(self.best[name]) for name in sorted(self.best) if self.best[name].null_count < len(self)})
         return pa.RecordBatch.from_pydict(columns)
+
+
+def tidy(array: pa.Array) -> pa.Array:
+    """The same values in bytes that depend on them alone: no slack of a larger array, nothing left behind in null places.
+
+    Checksums of layers rest on this: two attempts at the same work may have come by the values in different ways.
+    """
+    if array.null_count == 0 and array.offset == 0 and array.nbytes == array.get_total_buffer_size():
+        return array
+    return array.take(pa.array(np.arange(len(array))))
 
 
 def from_batch(batch: pa.RecordBatch, keys: int, best: dict[str, pa.DataType]) -> Groups:
