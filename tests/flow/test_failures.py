@@ -40,10 +40,13 @@ def test_a_function_that_raises_stops_the_flow_naming_view_epoch_and_its_own_lin
     home = ns.open(tmp_path)
     assert home.view("inverse").to_pylist() == [{"k": "a", "y": 4}]
 
-    def corrected(x: int) -> int:
-        return 12 // x if x else 0
+    def corrected() -> Callable[[int], int]:
+        def inverse(x: int) -> int:
+            return 12 // x if x else 0
 
-    flow, source = declared(spark, corrected)
+        return inverse
+
+    flow, source = declared(spark, corrected())
     with flow.start(home=tmp_path) as run:
         run.processAllAvailable()
         assert run.epoch == 2
@@ -68,12 +71,26 @@ def test_a_sum_that_overflows_is_told_in_one_line(spark: SparkSession, tmp_path:
     flow = ns.Flow("shop", spark)
     source = ns.memory("x bigint")
     rows = flow.source("s", source)
-    flow.view("total", rows.groupBy().agg(F.sum("x").alias("t")).selectExpr("t + 0 as t"))
+    flow.view("total", rows.groupBy().agg(F.sum("x").alias("t")).selectExpr("t % 10 as t"))
     run = flow.start(home=tmp_path)
     source.add([(2**62,), (2**62,)])
     with pytest.raises(ns.Failed) as error:
         run.processAllAvailable()
     assert "overflow" in str(error.value).splitlines()[0] and "\tat " not in str(error.value)
+
+
+def test_a_kept_sum_that_overflows_is_an_error_for_its_reader_until_it_fits_again(spark: SparkSession, tmp_path: Path) -> None:
+    flow = ns.Flow("shop", spark)
+    source = ns.memory("x bigint")
+    flow.view("total", flow.source("s", source).agg(F.sum("x").alias("t")))
+    with flow.start(home=tmp_path) as run:
+        source.add([(2**62,), (2**62,)])
+        run.processAllAvailable()
+        with pytest.raises(ns.Failed, match="overflows"):
+            ns.open(tmp_path).view("total")
+        source.remove([(2**62,)])
+        run.processAllAvailable()
+    assert ns.open(tmp_path).view("total").to_pylist() == [{"t": 2**62}]
 
 
 def test_a_second_run_on_a_home_is_a_conflict(spark: SparkSession, tmp_path: Path) -> None:

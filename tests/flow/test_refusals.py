@@ -53,7 +53,6 @@ PIECES: dict[str, Callable[[DataFrame], DataFrame]] = {
     "mapInPandas": lambda rows: rows.mapInPandas(lambda batches: batches, "k string, x int, at timestamp"),
     "mapInArrow": lambda rows: rows.mapInArrow(lambda batches: batches, "k string, x int, at timestamp"),
     "applyInPandas": lambda rows: rows.groupBy("k").applyInPandas(lambda group: group, "k string, x int, at timestamp"),
-    "withWatermark": lambda rows: rows.withWatermark("at", "1 hour"),
 }
 
 
@@ -70,8 +69,10 @@ def test_a_subquery_in_an_expression_is_refused(flow: ns.Flow, rows: DataFrame) 
     assert 'view "v"' in first_line(error)
 
 
-def test_drop_duplicates_on_some_columns_is_refused_or_maintained(flow: ns.Flow, rows: DataFrame) -> None:
-    flow.view("v", rows.dropDuplicates(["k"]))  # Spark rewrites it to an aggregate
+def test_drop_duplicates_and_a_watermark_are_taken_as_spark_takes_them_in_batch(flow: ns.Flow, rows: DataFrame) -> None:
+    flow.view("v", rows.dropDuplicates(["k"]))  # an aggregate
+    flow.view("w", rows.withWatermark("at", "1 hour"))  # without meaning: no row is late
+    assert [view.schema for view in flow._compiler.graph.views.values()] == [rows.schema, rows.schema]
 
 
 def test_a_key_with_a_collation_is_refused(flow: ns.Flow, rows: DataFrame) -> None:

@@ -1,0 +1,59 @@
+"""A program of its own: a flow of two stateful levels whose functions fail once. Run as `retried_job.py MASTER HOME FLAGS MODE`.
+
+MODE "raise": the function below the aggregates and the one above them each raise at their first call.
+MODE "kill": the one above kills the executor that runs it, once, so that finished shuffle output is lost and a stage runs again.
+MODE "calm": nothing fails.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import nosync as ns
+
+
+def main(master: str, home: str, flags: str, mode: str) -> None:
+    builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+    builder = builder.config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"]).config("spark.sql.session.timeZone", "UTC")
+    spark = builder.config("spark.sql.shuffle.partitions", "2").config("spark.log.level", "OFF").getOrCreate()
+
+    def first_time(name: str) -> bool:
+        try:
+            os.close(os.open(Path(flags) / name, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return False
+        return True
+
+    def below(x: int) -> int:
+        if mode == "raise" and first_time("below"):
+            raise RuntimeError("only once")
+        return x
+
+    def above(n: int) -> int:
+        if n > 100 and mode == "raise" and first_time("above"):
+            raise RuntimeError("only once")
+        if n > 100 and mode == "kill" and first_time("above"):
+            daemon = int(Path(f"/proc/{os.getppid()}/stat").read_text().rsplit(")", 1)[1].split()[1])
+            os.kill(daemon, signal.SIGKILL)
+        return n
+
+    flow = ns.Flow("retried", spark)
+    source = ns.memory("k int, x int")
+    rows = flow.source("s", source)
+    first = rows.withColumn("x", F.udf(below, "int")("x")).groupBy("k").agg(F.sum("x").alias("t"), F.count("*").alias("n"))
+    first = flow.view("first", first.withColumn("n", F.udf(above, "long")("n")))
+    flow.view("second", first.groupBy("n").agg(F.sum("t").alias("t"), F.count("*").alias("m")))
+    flow.view("third", first.groupBy(F.expr("t % 3").alias("r")).agg(F.expr("percentile(t, 0.5)").alias("p"), F.max("n").alias("most")))
+    with flow.start(home=home, shards=2) as run:
+        for epoch in range(3):
+            source.add([(k, k * epoch) for k in range(8) for _ in range(51)])
+            run.processAllAvailable()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:5])

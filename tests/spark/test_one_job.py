@@ -1,0 +1,116 @@
+"""One epoch is one job: each operator runs once per shard, whatever reads it, and failed tasks and stages change nothing."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from tests.spark.metamorphic import checksums, contents, run_all
+
+import nosync as ns
+from nosync.model.layers import LayerInfo
+from nosync.spark import job
+from nosync.spark.receipts import Receipt, agreed
+
+SHARDS = 3
+
+
+def fan_out(spark: SparkSession) -> tuple[ns.Flow, Any]:
+    flow = ns.Flow("fan", spark)
+    source = ns.memory("k int, x int")
+    rows = flow.source("s", source)
+    first = flow.view("first", rows.groupBy("k").agg(F.sum("x").alias("t"), F.count("*").alias("n")))
+    flow.view("big", first.where("t > 10"))
+    flow.view("second", first.groupBy("n").agg(F.sum("t").alias("t")))
+    flow.view("third", first.groupBy("t").agg(F.expr("mode(n, true)").alias("m")))
+    flow.view("again", flow.view("fourth", first.agg(F.max("t").alias("most"))).select(F.col("most") + 1))
+    return flow, source
+
+
+def test_each_operator_runs_once_per_shard_and_epoch(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    handed_in: list[Receipt] = []
+
+    def spy(receipts: list[Receipt]) -> list[Receipt]:
+        handed_in.extend(receipts)
+        return agreed(receipts)
+
+    monkeypatch.setattr(job, "agreed", spy)
+    flow, source = fan_out(spark)
+    feeds = [lambda: source.add([(k, k) for k in range(20)]), lambda: source.add([(3, 100)]), lambda: source.remove([(3, 3), (4, 4)])]
+    run_all(flow, tmp_path, feeds, shards=SHARDS)
+    runs = [(receipt.operator, receipt.shard, receipt.epoch) for receipt in handed_in]
+    assert len(runs) == len(set(runs))
+    assert {shard for operator, shard, epoch in runs if operator == "first/aggregate" and epoch == 1} == set(range(SHARDS))
+    assert {operator for operator, _, _ in runs} >= {"first/aggregate", "big/rows", "second/aggregate", "third/regroup"}
+
+
+def test_an_epoch_that_changes_nothing_writes_no_file(spark: SparkSession, tmp_path: Path) -> None:
+    flow, source = fan_out(spark)
+
+    def nothing() -> None:
+        source.add([(1, 5)])
+        source.remove([(1, 5)])
+
+    run_all(flow, tmp_path, [lambda: source.add([(1, 1)]), nothing], shards=SHARDS)
+    assert ns.open(tmp_path).epoch == 2
+    assert {epoch for _, _, epoch in checksums(tmp_path)} == {1}
+    assert contents(tmp_path, at=1) == contents(tmp_path, at=2)
+
+
+def receipt(checksum: str | None, shard: int = 0) -> Receipt:
+    layer = LayerInfo("v/aggregate", shard, 4, 5, "upserts", "layers/x", 1, 1, checksum) if checksum else None
+    return Receipt("v/aggregate", shard, 4, 10, layer)
+
+
+def test_the_same_work_done_twice_counts_once() -> None:
+    twice = replace(receipt("aa"), millis=9.0)
+    assert agreed([receipt("aa"), twice, receipt("bb", shard=1)]) == [receipt("aa"), receipt("bb", shard=1)]
+
+
+@pytest.mark.parametrize("other", ["bb", None])
+def test_two_attempts_with_different_results_stop_the_flow(other: str | None) -> None:
+    with pytest.raises(ns.Internal) as error:
+        agreed([receipt("aa"), receipt(other)])
+    assert 'operator "v/aggregate", shard 0' in str(error.value) and "not deterministic" in error.value.hint
+
+
+def test_a_run_whose_attempts_disagree_ends_with_that_error(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def disagreeing(receipts: list[Receipt]) -> list[Receipt]:
+        return agreed([*receipts, *(replace(r, layer=replace(r.layer, checksum="other")) for r in receipts if r.layer)])
+
+    monkeypatch.setattr(job, "agreed", disagreeing)
+    flow, source = fan_out(spark)
+    run = flow.start(home=tmp_path)
+    source.add([(1, 1)])
+    with pytest.raises(ns.Internal, match="gave different results"):
+        run.processAllAvailable()
+    assert ns.open(tmp_path).epoch == 0 and not run.isActive
+
+
+def run_alone(tmp_path: Path, master: str, mode: str) -> Path:
+    """The program of `retried_job` in a process of its own; the home it leaves."""
+    home, flags = tmp_path / f"home-{mode}", tmp_path / f"flags-{mode}"
+    flags.mkdir()
+    program = Path(__file__).with_name("retried_job.py")
+    environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    command = [sys.executable, str(program), master, str(home), str(flags), mode]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert {flag.name for flag in flags.iterdir()} == {"raise": {"below", "above"}, "kill": {"above"}, "calm": set()}[mode]
+    return home
+
+
+@pytest.mark.slow
+def test_tasks_and_stages_that_are_retried_change_nothing(tmp_path: Path) -> None:
+    calm = run_alone(tmp_path, "local[2]", "calm")
+    for master, mode in (("local[2,3]", "raise"), ("local-cluster[2,1,1024]", "kill")):
+        retried = run_alone(tmp_path, master, mode)
+        assert checksums(retried) == checksums(calm) != {}
+        assert all(contents(retried, at=epoch) == contents(calm, at=epoch) for epoch in (1, 2, 3))
