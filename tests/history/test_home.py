@@ -32,9 +32,8 @@ def upserts(values: dict[str, tuple[int, int]]) -> pa.RecordBatch:
 
 def diffs(counts: dict[int, int]) -> pa.RecordBatch:
     numbers = pa.array(sorted(counts), pa.uint64())
-    return pa.RecordBatch.from_pydict(
-        {"_hash": numbers, "_row": numbers, "c0": pa.array(sorted(counts), pa.int64()), "_count": pa.array([counts[x] for x in sorted(counts)], pa.int64())}
-    )
+    values, times = pa.array(sorted(counts), pa.int64()), pa.array([counts[x] for x in sorted(counts)], pa.int64())
+    return pa.RecordBatch.from_pydict({"_hash": numbers, "_row": numbers, "c0": values, "_count": times})
 
 
 @pytest.fixture

@@ -60,7 +60,8 @@ def random_rows(seed: int, count: int) -> list[Row]:
     def one() -> Row:
         i = maybe(chance.choice([chance.randint(-9, 9), 2**62, -(2**62), 2**33]))
         d = maybe(chance.choice([chance.uniform(-1, 1), 1e300, -1e300, 1e-300, 0.0])) if i is not None else None
-        return maybe(chance.choice(["", "a", "b", "cc", "dd", "eee"])), i, d, maybe(chance.random() < 0.5), maybe(chance.choice([0.1, -7.5, 3.0]))
+        key, small = chance.choice(["", "a", "b", "cc", "dd", "eee"]), chance.choice([0.1, -7.5, 3.0])
+        return maybe(key), i, d, maybe(chance.random() < 0.5), maybe(small)
 
     return [one() for _ in range(count)]
 

@@ -61,14 +61,20 @@ def test_what_goes_into_a_batch_comes_out() -> None:
 
 
 def test_missing_columns_are_zero_and_null() -> None:
-    both = concat([groups([1], {"a": [5]}, ["x"]), Groups(np.array([9], np.uint64), [pa.array([1], pa.int32())], np.array([2]), {"b": np.array([6])}, {})])
+    other = Groups(np.array([9], np.uint64), [pa.array([1], pa.int32())], np.array([2]), {"b": np.array([6])}, {})
+    both = concat([groups([1], {"a": [5]}, ["x"]), other])
     assert both.additive["a"].tolist() == [5, 0] and both.additive["b"].tolist() == [0, 6]
     assert both.best["max1"].to_pylist() == ["x", None]
 
 
 @pytest.mark.parametrize(
     ("type", "values"),
-    [(pa.string(), ["a", None, "bcd"]), (pa.float64(), [1.5, None, 2.0]), (pa.bool_(), [True, None, False]), (pa.decimal128(9, 2), [1, None, 2])],
+    [
+        (pa.string(), ["a", None, "bcd"]),
+        (pa.float64(), [1.5, None, 2.0]),
+        (pa.bool_(), [True, None, False]),
+        (pa.decimal128(9, 2), [1, None, 2]),
+    ],
 )
 def test_equal_values_become_equal_bytes_whatever_they_were_cut_from(type: pa.DataType, values: list[object]) -> None:
     plain = pa.array(values, type)

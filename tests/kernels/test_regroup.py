@@ -29,9 +29,8 @@ def batch(rows: list[tuple[Row, int]]) -> pa.RecordBatch:
 
 
 def kept(folder: Path, name: str, content: pa.RecordBatch, epoch: int) -> Layer:
-    info = write_layer(
-        str(folder), f"{name}{epoch}.arrow", [content], flow="f", operator=name, shard=0, lower=epoch, upper=epoch + 1, kind="diffs", run="r"
-    )
+    facts = {"flow": "f", "operator": name, "run": "r"}
+    info = write_layer(str(folder), f"{name}{epoch}.arrow", [content], shard=0, lower=epoch, upper=epoch + 1, kind="diffs", **facts)
     return open_layer(str(folder), info)
 
 

@@ -1,7 +1,7 @@
 """What Spark tests share: a session that interprets expressions instead of compiling them, which is quicker for a few rows."""
 
-from pyspark.sql import SparkSession
 import pytest
+from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")

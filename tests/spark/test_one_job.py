@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from tests.spark.metamorphic import checksums, contents, run_all
 
 import nosync as ns
 from nosync.model.layers import LayerInfo
 from nosync.spark import job
 from nosync.spark.receipts import Receipt, agreed
+from tests.spark.metamorphic import checksums, contents, run_all
 
 SHARDS = 3
 

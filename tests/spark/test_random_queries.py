@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.random_cases import Case
 
 from nosync.testing import check
+from tests.spark.random_cases import Case
 
 
 @pytest.mark.parametrize("seed", range(10))

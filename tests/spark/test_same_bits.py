@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
-from tests.spark.metamorphic import ALWAYS_WIDE, NEVER_WIDE, checksums, contents, run_all
 
 import nosync as ns
+from tests.spark.metamorphic import ALWAYS_WIDE, NEVER_WIDE, checksums, contents, run_all
 
 SCHEMA = "k string, g int, i bigint, d double, e decimal(12,3), b boolean"
 DOUBLES = [1e300, -1e300, 1.0, 0.1, 1e-310, -0.0, 0.0, math.nan, math.inf, 3.5]
@@ -33,7 +33,8 @@ def rows(seed: int, count: int) -> list[tuple[Any, ...]]:
 def flow_over(spark: SparkSession, source: Any) -> ns.Flow:
     flow = ns.Flow("bits", spark)
     flow.source("s", source)
-    many = "count(*) as n, sum(i) as i, avg(d) as d, sum(d) as t, sum(e) as e, min(d) as least, max(k) as most, var_pop(g) as v, bool_and(b) as b"
+    many = "count(*) as n, sum(i) as i, avg(d) as d, sum(d) as t, sum(e) as e, min(d) as least, max(k) as most, var_pop(g) as v"
+    many += ", bool_and(b) as b"
     flow.sql(f"create view plain as select k, {many} from s group by k")
     flow.sql(f"create view computed as select g + 1 as h, upper(k) as u, {many} from s where g is null or g > -5 group by 1, 2")
     flow.sql("create view doubles as select d as x, count(*) as n, corr(g, i) as c from s group by d")

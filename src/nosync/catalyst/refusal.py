@@ -58,7 +58,7 @@ def _check_expression(expression: Java, view: str) -> None:
             hint="An epoch must give the same answer when it is repeated; use a timestamp column of the source.",
         )
     if name == "Measure":
-        raise Refused(f'view "{view}" asks for a measure: {expression.sql()}', hint="Measures belong to metric views; write out the aggregate.")
+        raise Refused(f'view "{view}" asks for a measure: {expression.sql()}', hint="Write out the aggregate instead.")
     inner = children(expression)
     if name != "PythonUDAF" and not expression.deterministic() and all(child.deterministic() for child in inner):
         if not _aggregates(expression):
