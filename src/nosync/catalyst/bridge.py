@@ -7,7 +7,7 @@ It needs classic PySpark (a driver with a JVM of its own).
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, _parse_datatype_json_string
@@ -55,7 +55,7 @@ class Catalyst:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-        self.jvm: Java = spark._jvm
+        self.jvm = cast(Any, spark._jvm)
         self.expressions: Java = self.jvm.org.apache.spark.sql.catalyst.expressions
         self.logical: Java = self.jvm.org.apache.spark.sql.catalyst.plans.logical
 

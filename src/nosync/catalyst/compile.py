@@ -29,9 +29,11 @@ from nosync.catalyst.graph import (
     SourceNode,
     Template,
     ViewNode,
+    holes,
 )
 from nosync.catalyst.plain import plain_columns
 from nosync.catalyst.refusal import check_analyzed, check_key, refuse_node
+from nosync.model.errors import Refused
 
 NARROW = ("Filter", "Generate", "BatchEvalPython", "ArrowEvalPython")
 WITHOUT_MEANING = ("Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions")
@@ -128,8 +130,6 @@ class _Query:
 
     def _refuse_subquery(self, expression: Java) -> None:
         if kind(expression) in ("ScalarSubquery", "Exists", "InSubquery", "ListQuery", "DynamicPruningSubquery"):
-            from nosync.model.errors import Refused
-
             raise Refused(
                 f'view "{self.view}" uses a subquery in an expression, which cannot be maintained yet: {expression.sql()[:200]}',
                 hint="Make the subquery a view of its own and combine the two when reading.",
@@ -292,8 +292,6 @@ class _Query:
 
 
 def _holes(template: Template) -> list[Hole]:
-    from nosync.catalyst.graph import holes
-
     return list(holes(template.piece))
 
 
@@ -304,9 +302,9 @@ def _same_inputs(feed: Template, child: Template) -> bool:
 def _backing(body: Template) -> Backing | None:
     """Whether the body is no more than columns of an accumulate operator: then its state is the view."""
     piece = body.piece
-    if not (isinstance(piece, Branch) and isinstance(piece.children[0], Hole) and isinstance(piece.children[0].node, AccumulateNode)):
+    hole = piece.children[0] if isinstance(piece, Branch) else None
+    if not (isinstance(piece, Branch) and isinstance(hole, Hole) and isinstance(hole.node, AccumulateNode)):
         return None
-    hole = piece.children[0]
     identities = {attribute.exprId(): i for i, attribute in enumerate(hole.attributes[:-2])}
     columns = []
     for column in items(piece.plan.projectList())[:-2]:

@@ -29,7 +29,7 @@ def plain_columns(child: Template, spec: Accumulation, keys: list[Java], inputs:
 
 def _normalised(type: pa.DataType) -> bool:
     """Types of which Spark groups several bit patterns as one."""
-    return pa.types.is_floating(type) or pa.types.is_nested(type)
+    return bool(pa.types.is_floating(type) or pa.types.is_nested(type))
 
 
 def _below(project: Java, expression: Java) -> Java | None:

@@ -60,12 +60,12 @@ def _check_expression(expression: Java, view: str) -> None:
     if name == "Measure":
         raise Refused(f'view "{view}" asks for a measure: {expression.sql()}', hint="Write out the aggregate instead.")
     inner = children(expression)
-    if name != "PythonUDAF" and not expression.deterministic() and all(child.deterministic() for child in inner):
-        if not _aggregates(expression):
-            raise Refused(
-                f'view "{view}" is not deterministic: {expression.sql()}',
-                hint="Every epoch must give the same answer when it is repeated; derive the value from columns, for example with xxhash64.",
-            )
+    culprit = not expression.deterministic() and all(child.deterministic() for child in inner)
+    if culprit and not _aggregates(expression):
+        raise Refused(
+            f'view "{view}" is not deterministic: {expression.sql()}',
+            hint="Every epoch must give the same answer when it is repeated; derive the value from columns, for example with xxhash64.",
+        )
     for child in inner:
         _check_expression(child, view)
 

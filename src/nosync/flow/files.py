@@ -1,7 +1,7 @@
 """A folder of files as a source: each file belongs to exactly one epoch.
 
-Files are taken in the order of their modification time, then their name; a file that appears later is picked up whatever its time. Move files
-in whole (write elsewhere, then rename): size and modification time are recorded, and a file that changes afterwards is an error.
+Files are taken in the order of their modification time, then their name; a file that appears later is picked up whatever its time.
+Move files in whole (write elsewhere, then rename): size and modification time are recorded, and a file that changes afterwards is an error.
 Rows that do not fit the schema go to the view `<source>.rejected`; they never stop the flow.
 """
 
@@ -141,7 +141,7 @@ class Files:
         for relative, size, modified in slice["files"]:
             path = self.path / relative
             if not path.exists():
-                raise Conflict(f'source "{self.name}": file "{path}" is gone', hint="Put it back: it belongs to an epoch that is needed again.")
+                raise Conflict(f'source "{self.name}": file "{path}" is gone', hint="Put it back: its epoch is needed again.")
             facts = path.stat()
             if (facts.st_size, facts.st_mtime_ns) != (size, modified):
                 raise Conflict(
@@ -189,7 +189,8 @@ class Files:
         if self.format in ("csv", "json") and paths:
             scanned = self._scan(spark, paths, self._read_schema()).withColumn("_file", F.col("_metadata.file_path"))
             bad = scanned.observe(f"{observation(self.name)}.rejected", *self._counts).where(F.col(RAW).isNotNull())
-            rows = bad.select(F.col(RAW).alias("raw"), reasons(self.format, self.schema, self.options).alias("reason"), F.col("_file").alias("file"))
+            reason = reasons(self.format, self.schema, self.options).alias("reason")
+            rows = bad.select(F.col(RAW).alias("raw"), reason, F.col("_file").alias("file"))
             found = found.unionAll(rows) if broken else rows
         return found.withColumn("epoch", F.lit(epoch).cast("bigint")).withColumn("_diff", F.lit(1).cast("bigint"))
 

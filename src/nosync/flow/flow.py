@@ -80,7 +80,8 @@ class Flow:
             try:
                 return self.spark.sql(statement)
             except PySparkException as error:
-                raise Invalid(f"the statement is not valid: {_words(error)}", hint=f"There are: {', '.join(self._frames) or 'no sources'}.") from None
+                known = ", ".join(self._frames) or "no sources"
+                raise Invalid(f"the statement is not valid: {_words(error)}", hint=f"There are: {known}.") from None
 
     def start(
         self, home: str | Path, shards: int | None = None, trigger: dict[str, Any] | None = None

@@ -64,7 +64,8 @@ class Memory:
             table = LocalDataToArrowConversion.convert(rows, self.schema, False)
         except (PySparkException, pa.ArrowException, TypeError, ValueError, AssertionError) as error:
             words = str(error).strip().splitlines()[0]
-            raise Invalid(f'source "{self.name}": a row does not fit the schema: {words}', hint=f"Rows are {self.schema.simpleString()}.") from None
+            hint = f"Rows are {self.schema.simpleString()}."
+            raise Invalid(f'source "{self.name}": a row does not fit the schema: {words}', hint=hint) from None
         return table.append_column("_diff", pa.array([diff] * len(rows), pa.int64()))
 
     def start(self, folder: Path, taken: Iterable[Slice]) -> None:

@@ -63,8 +63,9 @@ class Journal:
         content = path.read_bytes() if path.exists() else b""
         self.image = Image()
         end = 0
-        for entry, end in _entries(content, home):
+        for entry, position in _entries(content, home):
             self.image.apply(entry)
+            end = position
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115 (held as long as the run)
         if end < len(content):
             self._file.truncate(end)

@@ -131,7 +131,8 @@ def _weighted(columns: dict[str, Int64s], weights: Int64s | None) -> dict[str, I
 def _integers(column: pa.Array) -> Int64s:
     if not pa.types.is_int64(column.type):
         column = column.cast(pa.int64())
-    return pc.fill_null(column, 0).to_numpy() if column.null_count else column.to_numpy()
+    filled: Int64s = (pc.fill_null(column, 0) if column.null_count else column).to_numpy()
+    return filled
 
 
 def _digits(family: Family, columns: Sequence[pa.Array]) -> tuple[exact.Digits, dict[str, Int64s]]:
@@ -162,7 +163,8 @@ def _digits(family: Family, columns: Sequence[pa.Array]) -> tuple[exact.Digits, 
 
 def _doubles(column: pa.Array) -> np.ndarray:
     column = column if pa.types.is_float64(column.type) else column.cast(pa.float64())
-    return pc.fill_null(column, 0.0).to_numpy() if column.null_count else column.to_numpy()
+    filled: np.ndarray = (pc.fill_null(column, 0.0) if column.null_count else column).to_numpy()
+    return filled
 
 
 def collapse(spec: Accumulation, rows: Groups) -> Groups:

@@ -46,7 +46,8 @@ def _known(result: Result, groups: Groups) -> np.ndarray:
     """Rows whose input is not null."""
     if not result.inputs:
         return groups.n
-    return groups.n - _column(groups, f"nulls{result.inputs[0]}")
+    known: np.ndarray = groups.n - _column(groups, f"nulls{result.inputs[0]}")
+    return known
 
 
 def _overflow(result: Result, mask: np.ndarray) -> None:
@@ -137,7 +138,8 @@ def _divide(a: int, b: int) -> float:
 
 def _odd(inputs: Sequence[int], groups: Groups) -> np.ndarray:
     counts = [_column(groups, f"sum{i}.{name}") for i in inputs for name in ("nan", "inf", "-inf")]
-    return np.logical_or.reduce([count > 0 for count in counts])
+    odd: np.ndarray = np.logical_or.reduce([count > 0 for count in counts])
+    return odd
 
 
 def _moment(result: Result, groups: Groups) -> pa.Array:

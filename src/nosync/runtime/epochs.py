@@ -1,9 +1,11 @@
 """The epoch path: open, compute, record. Single-threaded; the run's loop calls `step` again and again.
 
-An epoch is opened by recording the slice of every source, computed by one Spark job, and whole once its entry is in the journal. A failure at any
-point leaves the state at the epoch before; the opened epoch is repeated as recorded.
+An epoch is opened by recording the slice of every source, computed by one Spark job, and whole once its entry is in the journal.
+A failure at any point leaves the state at the epoch before; the opened epoch is repeated as recorded.
 """
 
+import os
+import socket
 import time
 import uuid
 from collections.abc import Callable
@@ -51,9 +53,6 @@ class Epochs:
             raise
 
     def _declare(self, shards: int | None) -> int:
-        import os
-        import socket
-
         known = self.image.declared
         chosen = shards or (known.shards if known else self.program.spark.sparkContext.defaultParallelism)
         declaration = self.program.declaration(chosen)
@@ -142,7 +141,8 @@ class Epochs:
         return job.observed.get(name, {}).get("rows", 0)
 
     def _rejected(self, opened: Opened, job: EpochJob) -> dict[str, int]:
-        counts = {name: job.observed.get(name, {}).get("rejected", 0) + len(slice.get("broken", {})) for name, slice in opened.slices.items()}
+        counted = {name: job.observed.get(name, {}).get("rejected", 0) for name in opened.slices}
+        counts = {name: counted[name] + len(slice.get("broken", {})) for name, slice in opened.slices.items()}
         return {name: count for name, count in counts.items() if count}
 
     def _rejected_rows(self, opened: Opened, names: dict[str, int]) -> Changes:

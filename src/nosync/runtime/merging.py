@@ -36,7 +36,7 @@ class Merger:
 
     def collect(self) -> list[LayerInfo]:
         """Layers merged since the last call."""
-        found = []
+        found: list[LayerInfo] = []
         while True:
             try:
                 answer = json.loads(self._done.get_nowait())

@@ -53,4 +53,5 @@ def check_same(old: Declared, new: Declared) -> None:
     changed = [name for name in old.operators | new.operators if old.operators.get(name) != new.operators.get(name)]
     if changed:
         names = ", ".join(f'"{name}"' for name in changed)
-        raise Invalid(f"the program has changed: {names} no longer match the state in this home", hint="Start the changed program on a new home.")
+        hint = "Start the changed program on a new home."
+        raise Invalid(f"the program has changed: {names} no longer match the state in this home", hint=hint)

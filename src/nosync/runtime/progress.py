@@ -11,7 +11,13 @@ from nosync.state.spine import space_amplification
 
 
 def progress(
-    opened: Opened, receipts: Sequence[Receipt], rows: dict[str, int], rejected: dict[str, int], millis: dict[str, int], image: Image, run: str
+    opened: Opened,
+    receipts: Sequence[Receipt],
+    rows: dict[str, int],
+    rejected: dict[str, int],
+    millis: dict[str, int],
+    image: Image,
+    run: str,
 ) -> dict[str, Any]:
     """One epoch: input, time, state."""
     total = sum(rows.values())
@@ -34,7 +40,8 @@ def progress(
 def _operators(receipts: Sequence[Receipt], image: Image) -> list[dict[str, Any]]:
     by_name: dict[str, dict[str, Any]] = {}
     for receipt in receipts:
-        figures = by_name.setdefault(receipt.operator, {"operatorName": receipt.operator, "numRowsInput": 0, "numRowsUpdated": 0, "taskMs": 0.0})
+        blank = {"operatorName": receipt.operator, "numRowsInput": 0, "numRowsUpdated": 0, "taskMs": 0.0}
+        figures = by_name.setdefault(receipt.operator, blank)
         figures["numRowsInput"] += receipt.rows
         figures["numRowsUpdated"] += receipt.layer.rows if receipt.layer else 0
         figures["taskMs"] = max(figures["taskMs"], receipt.millis)

@@ -80,7 +80,8 @@ class Run:
 
     @property
     def status(self) -> dict[str, Any]:
-        return {"message": self._message, "isDataAvailable": self._message == "Processing", "isTriggerActive": self._message == "Processing"}
+        busy = self._message == "Processing"
+        return {"message": self._message, "isDataAvailable": busy, "isTriggerActive": busy}
 
     @property
     def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802 (PySpark's name)

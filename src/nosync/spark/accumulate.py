@@ -84,7 +84,7 @@ class AccumulateTask:
 
 def _changed(before: Groups, after: Groups) -> np.ndarray:
     """Groups whose accumulators differ: the rest needs no place in the layer."""
-    changed = before.n != after.n
+    changed: np.ndarray = before.n != after.n
     for name in before.additive.keys() | after.additive.keys():
         changed |= before.additive.get(name, np.int64(0)) != after.additive.get(name, np.int64(0))
     for name in after.best:

@@ -1,7 +1,7 @@
 """The accumulate operator reading Parquet columns itself, where the query needs them just as they are.
 
-With few shards each shard's task reads the columns and keeps its own hashes: one stage, no exchange. With many, tasks share out the files, aggregate
-first and send blobs. Both give the same bits as the ways through Spark's reader.
+With few shards each shard's task reads the columns and keeps its own hashes: one stage, no exchange. With many, tasks share out the
+files, aggregate first and send blobs. Both give the same bits as the ways through Spark's reader.
 """
 
 from collections.abc import Iterable, Iterator

@@ -293,9 +293,10 @@ def _reaches_state(piece: Piece) -> bool:
 def empty_result(session: SparkSession, node: RegroupNode) -> pa.RecordBatch | str:
     """What an aggregate without a key answers over no rows, as the one row it settles on; in words where it fails over no rows."""
     catalyst = Catalyst(session)
-    below = items(node.empty.children())[0]
+    whole: Java = node.empty
+    below = items(whole.children())[0]
     nothing = catalyst.logical.LocalRelation(below.output(), catalyst.seq([]), False, catalyst.jvm.scala.Option.empty())
-    aggregate = catalyst.with_children(node.empty, [nothing])
+    aggregate = catalyst.with_children(whole, [nothing])
     output = items(aggregate.output())
     columns = [catalyst.alias(a, f"c{i}") for i, a in enumerate(output)]
     columns.append(catalyst.alias(catalyst.hash(output), "_row"))

@@ -42,7 +42,8 @@ def active_or_local() -> SparkSession:
     try:
         session: SparkSession = builder.getOrCreate()
     except Exception as error:
-        raise Unavailable(f"Spark did not start: {str(error).splitlines()[0]}", hint="It needs Java 17 or newer: `java -version`.") from error
+        words = str(error).splitlines()[0]
+        raise Unavailable(f"Spark did not start: {words}", hint="It needs Java 17 or newer: `java -version`.") from error
     return session
 
 
@@ -51,7 +52,7 @@ def flow_session(spark: SparkSession, shards: int) -> SparkSession:
     if not hasattr(spark, "_jsparkSession"):
         raise Invalid("nosync needs classic PySpark", hint="Start Spark with a master, not with Spark Connect.")
     context = spark.sparkContext
-    if context.master.startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+    if str(context.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         context.pythonExec = sys.executable  # else workers run the first python3 on the PATH, which may lack what this one has
     session = SparkSession(context, spark._jsparkSession.cloneSession())
     for name, value in FLOW_SETTINGS.items():

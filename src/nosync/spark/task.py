@@ -92,7 +92,8 @@ def column(batch: pa.RecordBatch, name: str, type: pa.DataType) -> pa.Array:
 
 
 def unsigned(batch: pa.RecordBatch, name: str) -> np.ndarray:
-    return batch.column(name).to_numpy().view(np.uint64)
+    values: np.ndarray = batch.column(name).to_numpy()
+    return values.view(np.uint64)
 
 
 def emitted(schema: pa.Schema, arrays: list[pa.Array]) -> Iterator[pa.RecordBatch]:
