@@ -37,8 +37,10 @@ def main(master: str, home: str, flags: str, mode: str) -> None:
         if n > 100 and mode == "raise" and first_time("above"):
             raise RuntimeError("only once")
         if n > 100 and mode == "kill" and first_time("above"):
-            daemon = int(Path(f"/proc/{os.getppid()}/stat").read_text().rsplit(")", 1)[1].split()[1])
-            os.kill(daemon, signal.SIGKILL)
+            executor = int(Path(f"/proc/{os.getppid()}/stat").read_text().rsplit(")", 1)[1].split()[1])  # the parent of the worker's daemon
+            if b"CoarseGrainedExecutorBackend" not in Path(f"/proc/{executor}/cmdline").read_bytes():
+                raise AssertionError(f"process {executor} is no executor")
+            os.kill(executor, signal.SIGKILL)
         return n
 
     flow = ns.Flow("retried", spark)
