@@ -19,6 +19,8 @@ class Image:
     traces: dict[str, dict[int, list[LayerInfo]]] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
     rejected: dict[str, int] = field(default_factory=dict)
+    newest: dict[str, dict[int, tuple[LayerInfo, ...]]] = field(default_factory=dict)
+    kept_bytes: dict[str, int] = field(default_factory=dict)
 
     def apply(self, entry: Entry) -> None:
         match entry:
@@ -38,10 +40,19 @@ class Image:
                 self._place(entry.layer)
 
     def _place(self, layer: LayerInfo) -> None:
+        """Adds a layer to its trace, and to the newest cover in the place of what it collapses."""
         self.traces.setdefault(layer.operator, {}).setdefault(layer.shard, []).append(layer)
+        covers = self.newest.setdefault(layer.operator, {})
+        known = covers.get(layer.shard, ())
+        newer = tuple(other for other in known if other.lower >= layer.upper)
+        older = tuple(other for other in known if other.upper <= layer.lower)
+        covers[layer.shard] = (*newer, layer, *older)
+        self.kept_bytes[layer.operator] = self.kept_bytes.get(layer.operator, 0) + layer.bytes
 
     def covers(self, operator: str, at: int) -> dict[int, tuple[LayerInfo, ...]]:
         """Per shard, the layers that hold the operator's state as of an epoch, newest first."""
+        if at == self.epoch:
+            return dict(self.newest.get(operator, {}))
         return {shard: found for shard, layers in self.traces.get(operator, {}).items() if (found := cover(layers, at))}
 
     def slices(self, source: str) -> list[Slice]:
@@ -56,7 +67,7 @@ class Image:
         return [layer for shards in self.traces.values() for layers in shards.values() for layer in layers]
 
     def newest_layers(self) -> list[LayerInfo]:
-        return [layer for operator in self.traces for found in self.covers(operator, self.epoch).values() for layer in found]
+        return [layer for covers in self.newest.values() for found in covers.values() for layer in found]
 
 
 def _add(totals: dict[str, int], counts: dict[str, int]) -> None:

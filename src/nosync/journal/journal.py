@@ -10,6 +10,7 @@ One process at a time appends; anybody may read meanwhile.
 import fcntl
 import json
 import os
+import threading
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,7 +59,8 @@ class Journal:
 
     def __init__(self, home: Path) -> None:
         home.mkdir(parents=True, exist_ok=True)
-        self._lock = _hold(home)
+        self._home = _hold(home)
+        self.lock = threading.Lock()
         path = home / NAME
         content = path.read_bytes() if path.exists() else b""
         self.image = Image()
@@ -71,14 +73,15 @@ class Journal:
             self._file.truncate(end)
 
     def append(self, entry: Entry) -> None:
-        """Records the entry and applies it to the image."""
+        """Records the entry and applies it to the image. Readers in other threads take `lock` to see whole entries only."""
         text = json.dumps(to_json(entry), separators=(",", ":"), default=str).encode()
-        self._file.write(b"%08x %s\n" % (zlib.crc32(text), text))
-        self.image.apply(entry)
+        with self.lock:
+            self._file.write(b"%08x %s\n" % (zlib.crc32(text), text))
+            self.image.apply(entry)
 
     def close(self) -> None:
         self._file.close()
-        self._lock.close()
+        self._home.close()
 
 
 def _hold(home: Path) -> IO[str]:

@@ -80,8 +80,8 @@ class Merger:
 def next_merge(image: Image) -> dict[str, object] | None:
     """The merge that shortens the longest cover, or None."""
     best: tuple[int, tuple[LayerInfo, ...], bool] | None = None
-    for operator in image.traces:
-        for found in image.covers(operator, image.epoch).values():
+    for covers in image.newest.values():
+        for found in covers.values():
             layers = plan_merge(found)
             if layers and (best is None or len(found) > best[0]):
                 best = (len(found), layers, layers[-1] == found[-1])

@@ -7,7 +7,6 @@ from typing import Any
 from nosync.journal.entries import Opened
 from nosync.journal.image import Image
 from nosync.spark.receipts import Receipt
-from nosync.state.spine import space_amplification
 
 
 def progress(
@@ -46,9 +45,9 @@ def _operators(receipts: Sequence[Receipt], image: Image) -> list[dict[str, Any]
         figures["numRowsUpdated"] += receipt.layer.rows if receipt.layer else 0
         figures["taskMs"] = max(figures["taskMs"], receipt.millis)
     for name, figures in by_name.items():
-        kept = [layer for layers in image.traces.get(name, {}).values() for layer in layers]
-        newest = [layer for found in image.covers(name, image.epoch).values() for layer in found]
+        newest = [layer for found in image.newest.get(name, {}).values() for layer in found]
+        size = sum(layer.bytes for layer in newest)
         figures["layers"] = len(newest)
-        figures["stateBytes"] = sum(layer.bytes for layer in newest)
-        figures["spaceAmplification"] = round(space_amplification(kept, newest), 2)
+        figures["stateBytes"] = size
+        figures["spaceAmplification"] = round(image.kept_bytes[name] / size, 2) if size else 1.0
     return list(by_name.values())

@@ -99,7 +99,7 @@ class Run:
         """The rows of a view as of an epoch (the newest by default): an ordinary DataFrame that reads the log when it is used."""
         records = {view.name: record_of(view) for view in self._program.graph.views.values()}
         record = find_view(records, name)
-        with self._changed:
+        with self._epochs.journal.lock:
             covers = covers_at(self._epochs.image, record, name, at)
         schema = self._program.graph.views[name].schema
         return view_frame(self.spark, str(self._epochs.home), record, covers, self._epochs.shards, schema)
