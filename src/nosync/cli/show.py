@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import click
+import pyarrow as pa
 
 from nosync.cli.output import arrow_grid, console, print_json
+from nosync.history.home import Home
 from nosync.history.home import open as open_home
 
 
@@ -19,11 +21,20 @@ def show(home: Path, view: str, at: int | None, limit: int, as_json: bool) -> No
     opened = open_home(home)
     # The epoch is fixed before reading: a running flow may go on meanwhile.
     epoch = opened.epoch if at is None else at
-    table = opened.view(view, at=epoch)
-    rows = table.slice(0, limit)
+    rows, total = _first(opened, view, epoch, limit)
     if as_json:
-        print_json({"view": view, "epoch": epoch, "total": table.num_rows, "rows": rows.to_pylist()})
+        print_json({"view": view, "epoch": epoch, "total": total, "rows": rows.to_pylist()})
         return
     screen = console()
-    screen.print(f"{view} as of epoch {epoch}: {rows.num_rows:,} of {table.num_rows:,} rows", markup=False)
+    screen.print(f"{view} as of epoch {epoch}: {rows.num_rows:,} of {total:,} rows", markup=False)
     screen.print(arrow_grid(rows))
+
+
+def _first(home: Home, view: str, epoch: int, limit: int) -> tuple[pa.Table, int]:
+    """The first rows, and how many there are in all; the view is read block by block."""
+    kept: list[pa.RecordBatch] = []
+    total = 0
+    for batch in home.batches(view, epoch):
+        kept.append(batch.slice(0, max(limit - total, 0)))
+        total += batch.num_rows
+    return pa.Table.from_batches(kept, home.schema(view)), total

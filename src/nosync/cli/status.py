@@ -24,7 +24,8 @@ def status(home: Path, as_json: bool) -> None:
 
 def _facts(home: Path) -> dict[str, Any]:
     opened = open_home(home)
-    views = [{"name": name, "rows": opened.view(name).num_rows, "columns": _columns(opened.schema(name))} for name in opened.views]
+    counts = {name: sum(batch.num_rows for batch in opened.batches(name)) for name in opened.views}
+    views = [{"name": name, "rows": counts[name], "columns": _columns(opened.schema(name))} for name in opened.views]
     return {"home": str(home), **opened.status(), "views": views}
 
 

@@ -1,5 +1,6 @@
 """A home opened for reading: any view as of any kept epoch, without Spark and without the running flow."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +44,15 @@ class Home:
 
     def view(self, name: str, at: int | None = None) -> pa.Table:
         """All rows of the view as of an epoch (the newest by default)."""
+        return pa.Table.from_batches(self.batches(name, at), self.schema(name))
+
+    def batches(self, name: str, at: int | None = None) -> Iterator[pa.RecordBatch]:
+        """The same rows block by block, for views larger than memory."""
         record = find_view(self._records, name)
         covers = covers_at(self.image, record, name, at)
-        found = [
-            batch
-            for shard in sorted({0, *covers})
-            for batch in rows(record, [open_layer(self.path, layer) for layer in covers.get(shard, ())], owns_whole=shard == 0)
-        ]
-        return pa.Table.from_batches(found, record.schema)
+        for shard in sorted({0, *covers}) if self.epoch else ():
+            layers = [open_layer(self.path, layer) for layer in covers.get(shard, ())]
+            yield from rows(record, layers, owns_whole=shard == 0)
 
     def status(self) -> dict[str, Any]:
         """Figures for people and programs."""

@@ -24,7 +24,8 @@ class Merger:
     def __init__(self, home: str, flow: str, run: str) -> None:
         command = [sys.executable, "-m", "nosync.runtime.merge_worker", home, flow, run]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        self._process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self._process = subprocess.Popen(command, env=environment, process_group=0, text=True, **pipes)  # a Ctrl-C is for the driver alone
         self._done: SimpleQueue[str] = SimpleQueue()
         self._busy = False
         threading.Thread(target=self._listen, daemon=True).start()
