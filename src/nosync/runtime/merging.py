@@ -24,8 +24,9 @@ class Merger:
     def __init__(self, home: str, flow: str, run: str) -> None:
         command = [sys.executable, "-m", "nosync.runtime.merge_worker", home, flow, run]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self._process = subprocess.Popen(command, env=environment, process_group=0, text=True, **pipes)  # a Ctrl-C is for the driver alone
+        pipe = subprocess.PIPE
+        # In a process group of its own: a Ctrl-C is for the driver alone.
+        self._process = subprocess.Popen(command, env=environment, process_group=0, stdin=pipe, stdout=pipe, text=True)
         self._done: SimpleQueue[str] = SimpleQueue()
         self._busy = False
         threading.Thread(target=self._listen, daemon=True).start()
