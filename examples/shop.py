@@ -1,5 +1,6 @@
-import nosync as ns
 from pyspark.sql import functions as F
+
+import nosync as ns
 
 flow = ns.Flow("shop")                                # the active SparkSession, or a local one
 purchases = flow.source("purchases", ns.files("examples/purchases", format="json", maxFilesPerTrigger=1,

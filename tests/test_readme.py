@@ -1,0 +1,115 @@
+"""The README is true: its programs run as they stand and print what it says, and the names it gives exist."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import nosync as ns
+from nosync.cli.main import main
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+COMMANDS = [line for _, text in BLOCKS for line in text.splitlines() if line.startswith("nosync ")]
+
+
+def block(words: str) -> tuple[str, str]:
+    """The program that contains the words, and the block after it."""
+    place = next(i for i, (language, text) in enumerate(BLOCKS) if language == "python" and words in text)
+    return BLOCKS[place][1], BLOCKS[place + 1][1]
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the examples, as in a clone: files were written in the order of their names."""
+    folder = tmp_path_factory.mktemp("clone")
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    for number, file in enumerate(sorted((folder / "examples" / "purchases").iterdir())):
+        os.utime(file, (1_772_352_000 + number, 1_772_352_000 + number))
+    return folder
+
+
+def printed(program: str, folder: Path) -> str:
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_the_first_program_and_the_look_back_print_what_the_readme_says(shop: Path) -> None:
+    program, output = block("flow.start")
+    assert printed(program, shop) == output
+    program, output = block("ns.open")
+    assert printed(program, shop) == output
+
+
+def test_the_example_is_the_first_program() -> None:
+    assert (ROOT / "examples" / "shop.py").read_text() == block("flow.start")[0]
+
+
+def test_the_source_of_ones_own_works_and_goes_on_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+    names: dict[str, Any] = {}
+    exec(block("class Countdown")[0], names)
+    for _ in range(2):
+        flow = ns.Flow("own", spark)
+        numbers = flow.source("numbers", names["Countdown"]())
+        flow.view("total", numbers.agg(F.sum("n").alias("total"), F.count("*").alias("rows")))
+        with flow.start(home=tmp_path, shards=1, trigger={"availableNow": True}) as run:
+            run.awaitTermination()
+            assert run.epoch == 4
+    totals = [ns.open(tmp_path).view("total", at=epoch).to_pylist()[0] for epoch in range(1, 5)]
+    assert [(row["total"], row["rows"]) for row in totals] == [(27, 3), (45, 6), (54, 9), (55, 10)]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_public_names_in_the_documents_exist(document: Path) -> None:
+    text = document.read_text()
+    assert set(re.findall(r"\bns\.(\w+)", text)) <= set(ns.__all__)
+    attributes = set(re.findall(r"\brun\.(\w+)", text)) - {"safe"}  # named where the README says what is not there
+    assert [name for name in sorted(attributes) if not hasattr(ns.Run, name)] == []
+    assert [name for name in set(re.findall(r"\bflow\.(\w+)\(", text)) if not hasattr(ns.Flow, name)] == []
+
+
+def test_what_is_called_missing_is_missing() -> None:
+    assert not hasattr(ns.Run, "safe")
+
+
+def test_every_word_listed_for_a_run_is_one_of_its_names() -> None:
+    listed = re.search(r"\*\*A run is what PySpark users know\*\*:(.*?)\.\n", README, re.DOTALL)
+    assert listed
+    assert [name for name in re.findall(r"`(\w+)`", listed[1]) if not hasattr(ns.Run, name)] == []
+
+
+@pytest.mark.parametrize("line", COMMANDS, ids=lambda line: line.split()[1])
+def test_commands_and_their_options_exist(line: str) -> None:
+    told = CliRunner().invoke(main, [line.split()[1], "--help"])
+    assert told.exit_code == 0
+    assert [option for option in re.findall(r"--[\w-]+", line) if option not in told.output] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    links = [link for link in re.findall(r"\]\(([^)#]+)\)", document.read_text()) if "://" not in link]
+    assert [link for link in links if not (document.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_files_that_the_documents_name_exist(document: Path) -> None:
+    named = re.findall(r"`((?:src|docs|tests|examples|tools)/[\w/.-]+)`", document.read_text())
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"(?:`|^)make (\w+)", README, re.MULTILINE))))
+def test_make_has_the_targets(target: str) -> None:
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
