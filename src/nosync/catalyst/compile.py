@@ -224,6 +224,11 @@ class _Query:
         return self.catalyst.alias(inner, original.name(), like=original)
 
     def _key(self, expression: Java) -> Java:
+        if kind(expression) == "AttributeReference" and expression.metadata().contains("spark.sessionWindow"):
+            raise Refused(
+                f'view "{self.view}" groups by session_window, which cannot be maintained yet',
+                hint="Use window(...) with a fixed length, or group into sessions when reading the view.",
+            )
         check_key(data_type(expression), str(expression.sql()), self.view)
         return self.catalyst.normalised(expression)
 

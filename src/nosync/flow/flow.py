@@ -16,7 +16,7 @@ from nosync.model.errors import Invalid
 from nosync.model.source import Source
 from nosync.runtime.program import Program
 from nosync.runtime.run import Run, trigger_of
-from nosync.spark.session import active_or_local
+from nosync.spark.session import active_or_local, adopt
 
 
 class Flow:
@@ -26,7 +26,7 @@ class Flow:
         if not name or "/" in name:
             raise Invalid(f'"{name}" is no name for a flow', hint="Use a short name without slashes.")
         self.name = name
-        self.spark = spark or active_or_local()
+        self.spark = adopt(spark or active_or_local())
         self._compiler = Compiler(Catalyst(self.spark))
         self._sources: dict[str, Source] = {}
         self._frames: dict[str, DataFrame] = {}

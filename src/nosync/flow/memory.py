@@ -55,6 +55,8 @@ class Memory:
     def _give(self, rows: list[Any], diff: int) -> None:
         if not hasattr(self, "schema"):
             raise Invalid("the memory source is not part of a flow yet", hint="Pass it to flow.source(...) first.")
+        if not rows:
+            return
         self._table(rows, diff)  # wrong rows are the giver's error, at once
         with self.lock:
             self.pending.append((rows, diff))
@@ -76,7 +78,6 @@ class Memory:
     def available(self) -> Slice | None:
         with self.lock:
             given, self.pending = self.pending, []
-        given = [(rows, diff) for rows, diff in given if rows]
         if not given:
             return None
         self.count += 1

@@ -26,7 +26,7 @@ from nosync.runtime.progress import progress
 from nosync.spark.failure import explain
 from nosync.spark.job import EpochJob, Setting, empty_result
 from nosync.spark.receipts import Receipt, agreed
-from nosync.spark.session import EPOCH_POOL, flow_session
+from nosync.spark.session import EPOCH_POOL, check_home, flow_session
 
 WIDE_BYTES = 1 << 20
 Clock = Callable[[], float]
@@ -41,6 +41,7 @@ class Epochs:
         self.run = uuid.uuid4().hex[:12]
         self.journal = Journal(self.home)
         try:
+            check_home(program.spark, self.home)
             self.image = self.journal.image
             self.shards = self._declare(shards)
             self.session = flow_session(program.spark, self.shards)

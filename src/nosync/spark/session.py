@@ -1,7 +1,9 @@
 """Sessions: the user's, and the flow's own with pinned settings, so that the user's stay as they are."""
 
 import os
+import socket
 import sys
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -47,14 +49,30 @@ def active_or_local() -> SparkSession:
     return session
 
 
-def flow_session(spark: SparkSession, shards: int) -> SparkSession:
-    """A session of the flow's own: the user's settings as they are now, with those pinned that epochs need."""
+def adopt(spark: SparkSession) -> SparkSession:
+    """The session a flow is declared in. On this machine its workers shall run this very Python, not the first on the PATH."""
     if not hasattr(spark, "_jsparkSession"):
         raise Invalid("nosync needs classic PySpark", hint="Start Spark with a master, not with Spark Connect.")
-    context = spark.sparkContext
-    if str(context.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-        context.pythonExec = sys.executable  # else workers run the first python3 on the PATH, which may lack what this one has
-    session = SparkSession(context, spark._jsparkSession.cloneSession())
+    if str(spark.sparkContext.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        spark.sparkContext.pythonExec = sys.executable
+    return spark
+
+
+def check_home(spark: SparkSession, home: Path) -> None:
+    """Refuses a home that some executor cannot see: its layers are shared through the file system."""
+    if str(spark.sparkContext.master).startswith(("local[", "local*")) or spark.sparkContext.master == "local":
+        return
+    slots = spark.sparkContext.defaultParallelism * 4
+    folder = str(home)
+    seen = spark.sparkContext.parallelize(range(slots), slots).map(lambda _: (socket.gethostname(), os.path.isdir(folder))).collect()
+    blind = sorted({host for host, visible in seen if not visible})
+    if blind:
+        raise Invalid(f'home "{home}" is not visible on {", ".join(blind)}', hint="Use a folder that the driver and all executors share.")
+
+
+def flow_session(spark: SparkSession, shards: int) -> SparkSession:
+    """A session of the flow's own: the user's settings as they are now, with those pinned that epochs need."""
+    session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
     for name, value in FLOW_SETTINGS.items():
         session.conf.set(name, value)
     session.conf.set("spark.sql.shuffle.partitions", str(shards))
