@@ -36,7 +36,7 @@ def merge(home: str, flow: str, run: str, order: dict[str, Any]) -> LayerInfo:
 def main() -> None:
     home, flow, run = sys.argv[1:4]
     with contextlib.suppress(OSError):
-        os.nice(10)
+        os.nice(19)
     for line in sys.stdin:
         try:
             answer = merge(home, flow, run, json.loads(line)).to_json()
