@@ -239,3 +239,17 @@ def test_a_static_table_comes_with_the_first_epoch(spark: SparkSession, tmp_path
         source.add([(7,)])
         run.processAllAvailable()
     assert names(tmp_path, at=1) in ([0, 1], [0, 1, 7]) and names(tmp_path) == [0, 1, 7]
+
+
+@pytest.mark.parametrize("format", ["json", "text"])
+def test_rows_are_counted_also_where_no_view_reads_the_source(spark: SparkSession, tmp_path: Path, format: str) -> None:
+    folder = tmp_path / "in"
+    write(folder, "a", format, [1, 2, 3])
+    flow = ns.Flow("unread", spark)
+    flow.source("s", ns.files(folder, format=format, schema=None if format == "text" else "x int, name int"))
+    with flow.start(home=tmp_path / "home", shards=1) as run:
+        run.processAllAvailable()
+        assert run.lastProgress is not None
+        assert run.lastProgress["numInputRows"] == 3
+        assert run.lastProgress["rejectedRows"] == (3 if format == "json" else 0)
+        assert run.view("s.rejected").count() == run.lastProgress["rejectedRows"]

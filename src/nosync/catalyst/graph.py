@@ -150,7 +150,6 @@ class ViewNode:
     backing: "Backing | None" = None
     feed: Branch | None = None
     payload: pa.Schema | None = None
-    keeps: bool = True
 
     @property
     def placed(self) -> bool:

@@ -25,6 +25,7 @@ from nosync.model.errors import Conflict, Invalid
 from nosync.model.source import Slice
 
 FORMATS = ("parquet", "json", "csv", "text", "orc")
+TEXTUAL = ("csv", "json")  # where a single row can be broken
 MAX_BYTES = 128 << 20
 
 
@@ -156,8 +157,10 @@ class Files:
         if not paths:
             return spark.createDataFrame([], self.schema).withColumn("_diff", F.lit(1).cast("bigint"))
         rows = self._scan(spark, paths, self._read_schema())
-        if self.format in ("csv", "json"):
-            rows = rows.observe(observation(self.name), *self._counts).where(F.col(RAW).isNull())
+        if self.format != "parquet":
+            rows = rows.observe(observation(self.name), *self._counts)
+        if self.format in TEXTUAL:
+            rows = rows.where(F.col(RAW).isNull())
         return rows.select(*self._columns)
 
     @cached_property
@@ -168,25 +171,27 @@ class Files:
     def _counts(self) -> list[Column]:
         """Rows and rejected rows. Naming every column makes Spark read them all, for every view: else a row that is
         broken in one column would be good to a query that does not use it."""
+        if self.format not in TEXTUAL:
+            return [F.count(F.lit(1)).alias("rows")]
         every = F.struct(*(F.col(f"`{column}`") for column in self.schema.names))
         return [F.count(F.lit(1)).alias("rows"), F.count(F.when(F.col(RAW).isNotNull(), every)).alias("rejected")]
 
     def _read_schema(self) -> StructType:
         schema = StructType(list(self.schema.fields))
-        return schema.add(RAW, "string") if self.format in ("csv", "json") else schema
+        return schema.add(RAW, "string") if self.format in TEXTUAL else schema
 
     def _scan(self, spark: SparkSession, paths: list[str], schema: StructType) -> DataFrame:
-        reader = spark.read.format(self.format).schema(schema).option("basePath", str(self.path))
-        if self.format in ("csv", "json"):
+        reader = spark.read.format(self.format).schema(schema).options(**self.options).option("basePath", str(self.path))
+        if self.format in TEXTUAL:
             reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", RAW)
-        return reader.options(**self.options).load(paths)
+        return reader.load(paths)
 
     def rejected(self, spark: SparkSession, slice: Slice, epoch: int) -> DataFrame:
         """The rows of a slice that do not fit: raw text, reason, file."""
         broken = [(None, reason, str(self.path / relative)) for relative, reason in slice.get("broken", {}).items()]
         found = spark.createDataFrame(broken, "raw string, reason string, file string")
         paths = self._paths(slice)
-        if self.format in ("csv", "json") and paths:
+        if self.format in TEXTUAL and paths:
             scanned = self._scan(spark, paths, self._read_schema()).withColumn("_file", F.col("_metadata.file_path"))
             bad = scanned.observe(f"{observation(self.name)}.rejected", *self._counts).where(F.col(RAW).isNotNull())
             reason = reasons(self.format, self.schema, self.options).alias("reason")

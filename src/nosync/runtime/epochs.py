@@ -115,6 +115,9 @@ class Epochs:
         direct = {name: paths for name, slice in opened.slices.items() if (paths := self._direct(name, slice))}
         job = self._job(opened.epoch, changes, wide, direct)
         receipts = job.run(late=False)
+        for name, slice in opened.slices.items():
+            if name not in job.observed and sources[name].rows(slice) is None:
+                job.count(name)
         rows = {name: self._rows(name, slice, job) for name, slice in opened.slices.items()}
         rejected = self._rejected(opened, job)
         job = self._job(opened.epoch, changes | self._rejected_rows(opened, rejected), wide, direct)

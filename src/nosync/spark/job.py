@@ -61,6 +61,11 @@ class Setting:
         return Catalyst(self.session)
 
     @cached_property
+    def receipts(self) -> "Accumulator[list[Receipt]]":
+        """One for all epochs: PySpark never forgets an accumulator."""
+        return collector(self.session.sparkContext)
+
+    @cached_property
     def shard(self) -> Column:
         return F.expr(shard_expression(self.shards))
 
@@ -91,7 +96,7 @@ class EpochJob:
 
     def __post_init__(self) -> None:
         self.catalyst = self.setting.catalyst
-        self.receipts: Accumulator[list[Receipt]] = collector(self.setting.session.sparkContext)
+        self.receipts = self.setting.receipts
         self.consumers = self.setting.consumers
         self.observed: dict[str, dict[str, int]] = {}
 
@@ -107,13 +112,20 @@ class EpochJob:
         for end in ends[1:]:
             job = job.unionAll(end)
         execution = job._jdf.queryExecution()
+        self.receipts.value = []
         try:
             execution.executedPlan().executeCollect()
         finally:
             for frame in self.persisted:
                 frame.unpersist()
         self.observed = _observed(execution)
-        return agreed(self.receipts.value)
+        return agreed(receipt for receipt in self.receipts.value if receipt.epoch == self.epoch)
+
+    def count(self, source: str) -> None:
+        """Reads a source that nothing else has read in this epoch, for the sake of its counts."""
+        execution = self.changes[source]().agg(F.count(F.lit(1)))._jdf.queryExecution()
+        execution.executedPlan().executeCollect()
+        self.observed |= _observed(execution)
 
     def _ends(self, late: bool) -> list[DataFrame]:
         graph = self.setting.graph
