@@ -23,7 +23,7 @@ from nosync.journal.names import source_folder
 from nosync.runtime.merging import Merger
 from nosync.runtime.program import Program, check_same
 from nosync.runtime.progress import progress
-from nosync.spark.failure import explain
+from nosync.spark.failure import disk_failed, explain
 from nosync.spark.job import EpochJob, Setting, empty_result
 from nosync.spark.receipts import Receipt, agreed
 from nosync.spark.session import EPOCH_POOL, check_home, flow_session
@@ -86,8 +86,7 @@ class Epochs:
         except Exception as error:
             raise explain(error, self.program.functions, list(self.program.graph.views), opened.epoch) from None
         computed_at = time.perf_counter()
-        layers = tuple(receipt.layer for receipt in receipts if receipt.layer)
-        self.journal.append(Computed(opened.epoch, layers, rows, rejected))
+        self._seal(opened.epoch, receipts, rows, rejected)
         self._merge()
         ended = time.perf_counter()
         millis = {
@@ -98,13 +97,23 @@ class Epochs:
         }
         return progress(opened, receipts, rows, rejected, millis, self.image, self.run)
 
+    def _seal(self, epoch: int, receipts: list[Receipt], rows: dict[str, int], rejected: dict[str, int]) -> None:
+        layers = tuple(receipt.layer for receipt in receipts if receipt.layer)
+        try:
+            self.journal.append(Computed(epoch, layers, rows, rejected))
+        except OSError as error:
+            raise disk_failed(str(error), epoch) from error
+
     def _open(self) -> Opened | None:
         slices = {name: slice for name, source in self.program.sources.items() if (slice := source.available()) is not None}
         first = self.image.epoch == 0 and self.program.graph.statics
         if not slices and not first:
             return None
         opened = Opened(self.image.epoch + 1, self.clock(), slices)
-        self.journal.append(opened)
+        try:
+            self.journal.append(opened)
+        except OSError as error:
+            raise disk_failed(str(error), opened.epoch) from error
         return opened
 
     def _compute(self, opened: Opened) -> tuple[list[Receipt], dict[str, int], dict[str, int]]:

@@ -4,11 +4,12 @@ import re
 
 from py4j.protocol import Py4JJavaError
 
-from nosync.model.errors import Failed, NosyncError
+from nosync.model.errors import Failed, NosyncError, Unavailable
 
 TRACEBACK = re.compile(r"Traceback \(most recent call last\):.*", re.DOTALL)
 INSIDE = re.compile(r'^  File "[^"]*/(pyspark|nosync)/.*?(?=^  File |^\S)', re.DOTALL | re.MULTILINE)
 ERROR_CLASS = re.compile(r"\[[A-Z][A-Z0-9_.]+\][^\n]*")
+DISK = re.compile(r"\[?Errno (28|13|30|122|5)\b[^\n]*|No space left on device[^\n]*")
 OURS = re.compile(r"nosync\.model\.errors\.(\w+): (.*)", re.DOTALL)
 
 
@@ -16,7 +17,9 @@ def explain(error: Exception, views_by_function: dict[str, str], views: list[str
     """The error of a failed epoch. State stays at the epoch before."""
     if isinstance(error, NosyncError):
         return error
-    text = _root(error)
+    text = str(error) if isinstance(error, OSError) else _root(error)
+    if isinstance(error, OSError) or DISK.search(text):
+        return disk_failed(text, epoch)
     found = TRACEBACK.search(text)
     hint = f"The state is whole up to epoch {epoch - 1}: correct the program and start it again on the same home."
     if found:
@@ -24,6 +27,16 @@ def explain(error: Exception, views_by_function: dict[str, str], views: list[str
     classes = ERROR_CLASS.findall(text)
     words = classes[0] if classes else text.strip().splitlines()[0]
     return Failed(f"epoch {epoch} failed in {_some(views)}: {words}", hint=hint)
+
+
+def disk_failed(text: str, epoch: int) -> Unavailable:
+    """The file system refused; what was whole before stays whole."""
+    found = DISK.search(text)
+    words = found.group(0) if found else text.strip().splitlines()[-1]
+    return Unavailable(
+        f"epoch {epoch} could not be written: {words}",
+        hint=f"Make room or restore access, and start again: the state is whole up to epoch {epoch - 1}.",
+    )
 
 
 def _root(error: Exception) -> str:
@@ -43,8 +56,10 @@ def _function_failed(trace: str, views_by_function: dict[str, str], views: list[
     ours = OURS.search(trace)
     if ours:
         return Failed(f"epoch {epoch} failed in {_some(views)}: {ours.group(2).splitlines()[0]}", hint=hint)
-    named = [view for function, view in views_by_function.items() if re.search(rf"in {re.escape(function)}\b", trace)]
     own = INSIDE.sub("", trace)
+    if 'File "' not in own:
+        return Failed(f"epoch {epoch} failed in {_some(views)}: {trace.splitlines()[-1]}", hint=hint)
+    named = [view for function, view in views_by_function.items() if re.search(rf"in {re.escape(function)}\b", trace)]
     return Failed(f"a function in {_some(named or views)} raised an error in epoch {epoch}:\n{own}", hint=hint)
 
 

@@ -1,0 +1,41 @@
+"""What a failed job is called."""
+
+from nosync.model.errors import Failed, Unavailable
+from nosync.spark.failure import explain
+
+TASK = """Traceback (most recent call last):
+  File "/venv/site-packages/nosync/spark/retain.py", line 10, in __call__
+    self.work.hand_in(1)
+  File "/venv/site-packages/nosync/state/layer.py", line 20, in write_layer
+    writer.write(block)
+{error}
+"""
+
+USERS = """Traceback (most recent call last):
+  File "/venv/site-packages/pyspark/worker.py", line 10, in main
+    process()
+  File "/home/ann/shop.py", line 3, in price_of
+    return 1 / 0
+ZeroDivisionError: division by zero
+"""
+
+
+def test_a_full_disk_says_so_and_what_is_safe():
+    error = explain(Exception(TASK.format(error="OSError: [Errno 28] No space left on device")), {}, ["v"], 7)
+    assert isinstance(error, Unavailable)
+    assert str(error).splitlines()[0].startswith("epoch 7 could not be written: [Errno 28] No space left on device")
+    assert "whole up to epoch 6" in error.hint
+
+
+def test_an_error_of_this_library_is_not_blamed_on_the_users_functions():
+    error = explain(Exception(TASK.format(error="ValueError: odd")), {"price_of": "v"}, ["v"], 7)
+    assert isinstance(error, Failed)
+    assert str(error).splitlines()[0] == 'epoch 7 failed in view "v": ValueError: odd'
+
+
+def test_a_users_function_is_named_with_its_own_frames_only():
+    error = explain(Exception(USERS), {"price_of": "prices"}, ["prices", "others"], 7)
+    lines = str(error).splitlines()
+    assert lines[0] == 'a function in view "prices" raised an error in epoch 7:'
+    assert "ZeroDivisionError: division by zero" in lines
+    assert not any("pyspark" in line for line in lines)
