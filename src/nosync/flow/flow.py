@@ -94,8 +94,11 @@ class Flow:
             raise Invalid(f'flow "{self.name}" has no source', hint="Add one with flow.source(...).")
         if shards is not None and shards < 1:
             raise Invalid(f"shards={shards} is not possible", hint="Pass 1 or more.")
-        program = Program(self.name, self.spark, self._compiler.graph, self._sources, self._functions)
-        return Run(program, Path(home), shards, trigger_of(trigger))
+        return Run(self.program(), Path(home), shards, trigger_of(trigger))
+
+    def program(self) -> Program:
+        """What has been declared so far, ready to run."""
+        return Program(self.name, self.spark, self._compiler.graph, self._sources, self._functions)
 
     def _check_name(self, name: str) -> None:
         if not name or "`" in name or "/" in name:

@@ -77,7 +77,7 @@ class Memory:
 
     def available(self) -> Slice | None:
         with self.lock:
-            given, self.pending = self.pending, []
+            given, self.pending = [(rows, diff) for rows, diff in self.pending if rows], []
         if not given:
             return None
         self.count += 1

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from nosync.flow.flow import Flow
 from nosync.flow.memory import Memory
 from nosync.history.home import Home
+from nosync.runtime.epochs import Epochs
 from nosync.testing.batch import Batch
 from nosync.testing.rows import Admissible, difference
 
@@ -47,14 +48,17 @@ def fill(
     sources = {name: Memory(schema, append_only=name not in removing) for name, schema in schemas.items()}
     flow = Flow("oracle", spark)
     program(_Face(flow, sources))
-    with flow.start(home=home, shards=shards) as run:
+    epochs = Epochs(flow.program(), home, shards)
+    try:
         for number, change in enumerate(changes, start=1):
             for name, rows in change.added.items():
                 sources[name].pending.append((list(rows), 1))
             for name, rows in change.removed.items():
                 sources[name].pending.append((list(rows), -1))
-            run.processAllAvailable()
-            assert run.epoch == number, f"change {number} became epoch {run.epoch}"
+            epochs.step()
+            assert epochs.image.epoch == number, f"change {number} became epoch {epochs.image.epoch}"
+    finally:
+        epochs.close()
     return Home(home).views
 
 
