@@ -155,3 +155,11 @@ def test_an_epoch_that_is_not_kept_is_named_with_those_that_are(spark: SparkSess
             assert str(error.value) == 'epoch 7 of view "plain" is not kept\nAsk for epoch 1 to 1.'
         with pytest.raises(ns.Invalid, match='there is no view "plane"'):
             run.view("plane")
+
+
+def test_a_flow_runs_once_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
+    flow = ns.Flow("once", spark)
+    flow.view("all", flow.source("rows", ns.memory("x int")))
+    with flow.start(home=tmp_path / "one", shards=1), pytest.raises(ns.Conflict, match='flow "once" is already running'):
+        flow.start(home=tmp_path / "two", shards=1)
+    flow.start(home=tmp_path / "two", shards=1).stop()

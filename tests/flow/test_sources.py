@@ -253,3 +253,18 @@ def test_rows_are_counted_also_where_no_view_reads_the_source(spark: SparkSessio
         assert run.lastProgress["numInputRows"] == 3
         assert run.lastProgress["rejectedRows"] == (3 if format == "json" else 0)
         assert run.view("s.rejected").count() == run.lastProgress["rejectedRows"]
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv"])
+def test_a_total_over_an_empty_file_is_there_for_whoever_reads_it(spark: SparkSession, tmp_path: Path, format: str) -> None:
+    folder, home = tmp_path / "in", tmp_path / "home"
+    write(folder, "a", format, [])
+    flow = ns.Flow("totals", spark)
+    rows = flow.source("s", ns.files(folder, format=format, schema="x int, name string"))
+    flow.view("total", rows.groupBy().count())
+    flow.sql("create view next as select count + 1 as n from total")
+    with flow.start(home=home, shards=2) as run:
+        run.processAllAvailable()
+        write(folder, "b", format, [1, 2])
+        run.processAllAvailable()
+    assert [ns.open(home).view("next", at=epoch).to_pylist() for epoch in (1, 2)] == [[{"n": 1}], [{"n": 3}]]

@@ -16,13 +16,11 @@ LATER = {
     "GlobalLimit": ("a limit", "Take the limit when reading the view: run.view(...).orderBy(...).limit(...)."),
     "LocalLimit": ("a limit", "Take the limit when reading the view: run.view(...).orderBy(...).limit(...)."),
     "Offset": ("an offset", "Take the offset when reading the view."),
-    "Deduplicate": ("dropDuplicates", "Use distinct(), or groupBy(...).agg(F.first(...))."),
     "FlatMapGroupsInPandas": ("applyInPandas", "Grouped maps are not there yet; use a pandas aggregate function in agg(...)."),
     "FlatMapGroupsInArrow": ("applyInArrow", "Grouped maps are not there yet; use a pandas aggregate function in agg(...)."),
     "MapInPandas": ("mapInPandas", "It sees batches, not rows; use a pandas UDF in select(...)."),
     "MapInArrow": ("mapInArrow", "It sees batches, not rows; use a pandas or Arrow UDF in select(...)."),
     "Sample": ("a sample", "It would change with every run; filter on a hash instead: where(pmod(xxhash64(key), 100) < 10)."),
-    "EventTimeWatermark": ("withWatermark", "Event time is not there yet; leave the watermark out: results stay exact, state is kept."),
 }
 CLOCKS = ("CurrentTimestamp", "Now", "CurrentDate", "LocalTimestamp", "CurrentTime", "CurDateExpressionBuilder", "UnixTimestamp0")
 

@@ -12,7 +12,7 @@ from nosync.catalyst.compile import Compiler
 from nosync.catalyst.graph import SourceNode
 from nosync.flow import rejection
 from nosync.flow.names import created_view, visible
-from nosync.model.errors import Invalid
+from nosync.model.errors import Conflict, Invalid
 from nosync.model.source import Source
 from nosync.runtime.program import Program
 from nosync.runtime.run import Run, trigger_of
@@ -31,6 +31,7 @@ class Flow:
         self._sources: dict[str, Source] = {}
         self._frames: dict[str, DataFrame] = {}
         self._functions: dict[str, str] = {}
+        self._run: Run | None = None
 
     def source(self, name: str, source: Source) -> DataFrame:
         """Adds a source and returns an ordinary (empty) DataFrame that stands for it in queries."""
@@ -94,7 +95,10 @@ class Flow:
             raise Invalid(f'flow "{self.name}" has no source', hint="Add one with flow.source(...).")
         if shards is not None and shards < 1:
             raise Invalid(f"shards={shards} is not possible", hint="Pass 1 or more.")
-        return Run(self.program(), Path(home), shards, trigger_of(trigger))
+        if self._run is not None and self._run.isActive:
+            raise Conflict(f'flow "{self.name}" is already running', hint="Stop that run first, or declare another flow for another home.")
+        self._run = Run(self.program(), Path(home), shards, trigger_of(trigger))
+        return self._run
 
     def program(self) -> Program:
         """What has been declared so far, ready to run."""

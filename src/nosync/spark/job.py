@@ -195,10 +195,11 @@ class EpochJob:
         schema = _changing(node.schema)
         task = AccumulateTask(self._work(node.name, "upserts"), node.spec, arrow_schema(schema, node.name) if used else None)
         declared = schema if used else NOTHING
-        if node.plain is not None and node.plain.source in self.direct:
+        unborn = node.spec.whole and not task.work.covers
+        if node.plain is not None and node.plain.source in self.direct and not unborn:
             return self._directly(DirectTask(task, node.plain, self.direct[node.plain.source]), declared)
         rows = self.catalyst.frame(self._fill(node.feed.piece))
-        if node.spec.whole and not task.work.covers:
+        if unborn:
             rows = rows.unionAll(self._marker(rows))
         if self._is_wide(node.feed.piece):
             blobs = rows.mapInArrow(task.combine_rows, BLOBS).repartitionById(self.setting.shards, self.setting.blob_shard)

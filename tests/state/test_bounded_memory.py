@@ -1,0 +1,70 @@
+"""State may be far larger than memory: merging, scanning and looking up hold blocks, never a whole trace."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from nosync.model.layers import LayerInfo
+from nosync.state.layer import Layer, open_layer, split_blocks, write_layer
+from nosync.state.merge import merge_upserts, scan
+from nosync.state.search import lookup
+
+ROWS, LAYERS, BLOCK = 500_000, 8, 8_192
+
+
+def written(home: Path, number: int) -> LayerInfo:
+    """Half a million groups; the layers share most of their keys."""
+    keys = np.sort(np.random.default_rng(number).choice(1_000_000, ROWS, replace=False)).astype(np.int64)
+    hashes = keys.astype(np.uint64) << np.uint64(40)
+    columns = {"_hash": hashes, "k0": keys, "n": np.ones(ROWS, np.int64), "sum0.0": keys * number}
+    blocks = split_blocks(pa.RecordBatch.from_pydict(columns), rows=BLOCK)
+    facts = {"flow": "f", "operator": "o", "shard": 0, "lower": number, "upper": number + 1, "kind": "upserts", "run": "r"}
+    return write_layer(home, f"{number}.arrow", blocks, **facts)
+
+
+def anonymous_bytes() -> int:
+    """Memory of this process that is not a view of a file."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssAnon"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError("no RssAnon")
+
+
+def growth_during(work: Callable[[], None]) -> int:
+    """How much memory the work needed at its worst."""
+    before, worst, done = anonymous_bytes(), 0, threading.Event()
+
+    def watch() -> None:
+        nonlocal worst
+        while not done.wait(0.002):
+            worst = max(worst, anonymous_bytes() - before)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    work()
+    done.set()
+    watcher.join()
+    return worst
+
+
+def test_merging_scanning_and_looking_up_hold_a_fraction_of_the_state(tmp_path: Path) -> None:
+    infos = [written(tmp_path, number) for number in range(1, LAYERS + 1)]
+    state = sum(info.bytes for info in infos)
+    layers: list[Layer] = [open_layer(tmp_path, info) for info in reversed(infos)]
+    needles = layers[0].hashes(0)[:1000]
+
+    def merge() -> None:
+        facts = {"flow": "f", "operator": "o", "shard": 0, "lower": 1, "upper": LAYERS + 1, "kind": "upserts", "run": "r"}
+        write_layer(tmp_path, "merged.arrow", merge_upserts(layers, drop_tombstones=True, block_rows=BLOCK), **facts)
+
+    def read() -> None:
+        assert sum(block.num_rows for block in scan(layers, "upserts", block_rows=BLOCK)) > ROWS
+        keys = [layers[0].blocks[0].column("k0").slice(0, 1000)]
+        assert lookup(layers, needles, keys).mask.all()
+
+    merge()  # what the allocator keeps for itself is not the question
+    assert growth_during(merge) < state / 4
+    assert growth_during(read) < state / 4
