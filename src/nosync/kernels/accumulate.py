@@ -1,7 +1,7 @@
 """accumulate: count, sum, avg, moments, min, max and bits by group, in proportion to the change.
 
-`lift` turns rows into accumulators, `collapse` adds up those of equal keys, `advance` adds a collapsed change to the state.
-All three see multisets: no order, split or retry of the input changes a bit of the result. Sums are exact.
+`grouped` turns rows into accumulators and adds up those of equal keys, `collapse` adds up groups from several places, `advance` adds a
+collapsed change to the state. All three see multisets: no order, split or retry of the input changes a bit of the result. Sums are exact.
 Minimum, maximum and bitwise and/or hold for input that is only ever added to; everything else can also be taken away again.
 """
 
@@ -172,20 +172,41 @@ def collapse(spec: Accumulation, rows: Groups) -> Groups:
     if len(rows) == 0:
         return rows
     arranged, starts = sort_by_key(rows.hashes, rows.keys)
-    if len(starts) == len(rows):
-        grouped = rows.take(arranged)
-    else:
-        firsts = pa.array(arranged[starts])
-        where = pa.array(arranged)
-        grouped = Groups(
-            rows.hashes[arranged[starts]],
+    return _summed(spec, rows.take(arranged), starts)
+
+
+def grouped(
+    spec: Accumulation,
+    hashes: np.ndarray,
+    keys: list[pa.Array],
+    inputs: Sequence[pa.Array],
+    diffs: Int64s,
+    chosen: np.ndarray | None = None,
+) -> Groups:
+    """Rows (the chosen ones, if given) straight to collapsed groups: sorted first, so that each input is moved only once."""
+    arranged, starts = sort_by_key(hashes, keys, chosen)
+    where, firsts = pa.array(arranged), pa.array(arranged[starts])
+    rows = lift(spec, hashes[arranged], [], [column.take(where) for column in inputs], diffs[arranged])
+    if len(rows) == 0:
+        return Groups(rows.hashes, [key.take(firsts) for key in keys], rows.n, rows.additive, rows.best)
+    groups = _summed(spec, rows, starts)
+    groups.keys = [key.take(firsts) for key in keys]
+    return groups
+
+
+def _summed(spec: Accumulation, rows: Groups, starts: np.ndarray) -> Groups:
+    """Adds up consecutive rows; a group begins at each start."""
+    if len(starts) < len(rows):
+        firsts = pa.array(starts)
+        rows = Groups(
+            rows.hashes[starts],
             [key.take(firsts) for key in rows.keys],
-            np.add.reduceat(rows.n[arranged], starts),
-            {name: _reduce(name, column[arranged], starts) for name, column in rows.additive.items()},
-            {name: _best(name, column.take(where), starts) for name, column in rows.best.items()},
+            np.add.reduceat(rows.n, starts),
+            {name: _reduce(name, column, starts) for name, column in rows.additive.items()},
+            {name: _best(name, column, starts) for name, column in rows.best.items()},
         )
-    grouped.additive = normalise(spec, grouped.additive)
-    return grouped
+    rows.additive = normalise(spec, rows.additive)
+    return rows
 
 
 def _reduce(name: str, column: Int64s, starts: np.ndarray) -> Int64s:

@@ -100,27 +100,34 @@ def _ordered(names: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def sort_by_key(hashes: Uint64s, keys: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
-    """An order that brings equal keys together, ascending by hash, and where in it each group starts.
+def sort_by_key(hashes: Uint64s, keys: Sequence[pa.Array], chosen: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """An order that brings equal keys together, ascending by hash, and where in it each group starts; of the chosen rows only, if given.
 
     Equal hashes are confirmed on the key; keys that truly collide are put in the order of their canonical bytes.
     """
-    order = np.argsort(hashes)
+    order = np.argsort(hashes) if chosen is None else chosen[np.argsort(hashes[chosen])]
     sorted_hashes = hashes[order]
     same = sorted_hashes[1:] == sorted_hashes[:-1]
-    if keys and same.any():
-        pairs = np.flatnonzero(same)
-        left, right = pa.array(order[pairs]), pa.array(order[pairs + 1])
-        equal = rows_equal([key.take(left) for key in keys], [key.take(right) for key in keys])
-        if not equal.all():
-            return _sort_colliding(hashes, keys)
-    starts = np.flatnonzero(np.concatenate(([len(hashes) > 0], ~same))) if len(hashes) else np.zeros(0, np.int64)
+    if keys and same.any() and not _equal_neighbours(keys, order, same):
+        return _sort_colliding(hashes, keys, np.arange(len(hashes)) if chosen is None else chosen)
+    starts = np.flatnonzero(np.concatenate(([True], ~same))) if len(order) else np.zeros(0, np.int64)
     return order, starts
 
 
-def _sort_colliding(hashes: Uint64s, keys: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
+def _equal_neighbours(keys: Sequence[pa.Array], order: np.ndarray, same: np.ndarray) -> bool:
+    """Whether neighbours in the order that have the same hash also have the same key."""
+    pairs = np.flatnonzero(same)
+    if len(pairs) * 4 < len(order):
+        left, right = pa.array(order[pairs]), pa.array(order[pairs + 1])
+        return bool(rows_equal([key.take(left) for key in keys], [key.take(right) for key in keys]).all())
+    arranged = [key.take(pa.array(order)) for key in keys]
+    equal = rows_equal([key.slice(0, len(order) - 1) for key in arranged], [key.slice(1) for key in arranged])
+    return bool(equal[pairs].all())
+
+
+def _sort_colliding(hashes: Uint64s, keys: Sequence[pa.Array], chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     rank = pc.rank(canonical_bytes(keys), tiebreaker="dense").to_numpy()
-    order = np.lexsort((rank, hashes))
+    order = chosen[np.lexsort((rank[chosen], hashes[chosen]))]
     h, r = hashes[order], rank[order]
     fresh = np.concatenate(([True], (h[1:] != h[:-1]) | (r[1:] != r[:-1])))
     return order, np.flatnonzero(fresh)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from nosync.kernels.accumulate import Accumulation, advance, collapse, lift, merged
+from nosync.kernels.accumulate import Accumulation, advance, grouped, merged
 from nosync.kernels.finish import finish
 from nosync.kernels.groups import Groups, from_batch
 from nosync.model.shards import lower_bounds
@@ -31,14 +31,14 @@ class AccumulateTask:
     output: pa.Schema | None
 
     def reduce_rows(self, batches: Iterable[pa.RecordBatch]) -> Batches:
-        yield from self._reduce(batches, lambda batch: collapse(self.spec, lifted(self.spec, batch)))
+        yield from self._reduce(batches, lambda batch: grouped_rows(self.spec, batch))
 
     def reduce_blobs(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         yield from self.advance_with([part for batch in batches for part in self._unpacked(batch)])
 
     def combine_rows(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         for batch in chunks(batches):
-            yield from packed(collapse(self.spec, lifted(self.spec, batch)), self.work.shards)
+            yield from packed(grouped_rows(self.spec, batch), self.work.shards)
 
     def _unpacked(self, batch: pa.RecordBatch) -> Iterator[tuple[int, Groups]]:
         for shard, blob in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
@@ -92,9 +92,9 @@ def _changed(before: Groups, after: Groups) -> np.ndarray:
     return changed
 
 
-def lifted(spec: Accumulation, batch: pa.RecordBatch) -> Groups:
-    """Rows as Spark hands them over, as groups of one."""
-    return lift(
+def grouped_rows(spec: Accumulation, batch: pa.RecordBatch) -> Groups:
+    """Rows as Spark hands them over, as groups."""
+    return grouped(
         spec,
         unsigned(batch, "_hash"),
         [column(batch, f"k{i}", type) for i, type in enumerate(spec.keys)],

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nosync.catalyst.graph import Plain
-from nosync.kernels.accumulate import collapse, lift
+from nosync.kernels.accumulate import grouped
 from nosync.kernels.groups import Groups
 from nosync.kernels.xxhash64 import hash_columns
 from nosync.model.shards import lower_bounds
@@ -38,22 +38,19 @@ class DirectTask:
             lower, last = np.uint64(bounds[shard]), np.uint64(bounds[shard + 1] - 1)
             parts = []
             for rows in self._rows(self.paths):
-                hashes, keys, inputs = rows
-                mine = np.flatnonzero((hashes >= lower) & (hashes <= last))
+                mine = np.flatnonzero((rows[0] >= lower) & (rows[0] <= last))
                 if len(mine):
-                    where = pa.array(mine)
-                    parts.append((shard, self._groups(hashes[mine], [k.take(where) for k in keys], [i.take(where) for i in inputs])))
+                    parts.append((shard, self._groups(*rows, mine)))
             yield from self.accumulate.advance_with(parts)
 
     def by_share(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         """One share of the files: read, aggregate, send each shard its part."""
         for number in _numbers(batches):
-            for hashes, keys, inputs in self._rows(self.paths[number : number + 1]):
-                yield from packed(self._groups(hashes, keys, inputs), self.accumulate.work.shards)
+            for rows in self._rows(self.paths[number : number + 1]):
+                yield from packed(self._groups(*rows), self.accumulate.work.shards)
 
-    def _groups(self, hashes: np.ndarray, keys: list[pa.Array], inputs: list[pa.Array]) -> Groups:
-        spec = self.accumulate.spec
-        return collapse(spec, lift(spec, hashes, keys, inputs, np.ones(len(hashes), np.int64)))
+    def _groups(self, hashes: np.ndarray, keys: list[pa.Array], inputs: list[pa.Array], chosen: np.ndarray | None = None) -> Groups:
+        return grouped(self.accumulate.spec, hashes, keys, inputs, np.ones(len(hashes), np.int64), chosen)
 
     def _rows(self, paths: Iterable[str]) -> Iterator[tuple[np.ndarray, list[pa.Array], list[pa.Array]]]:
         names = list(dict.fromkeys((*self.plain.keys, *self.plain.inputs)))
