@@ -119,7 +119,7 @@ class EpochJob:
             for frame in self.persisted:
                 frame.unpersist()
         self.observed = _observed(execution)
-        return agreed(receipt for receipt in self.receipts.value if receipt.epoch == self.epoch)
+        return agreed([receipt for receipt in self.receipts.value if receipt.epoch == self.epoch])
 
     def count(self, source: str) -> None:
         """Reads a source that nothing else has read in this epoch, for the sake of its counts."""
