@@ -22,7 +22,7 @@ LATER = {
     "MapInArrow": ("mapInArrow", "It sees batches, not rows; use a pandas or Arrow UDF in select(...)."),
     "Sample": ("a sample", "It would change with every run; filter on a hash instead: where(pmod(xxhash64(key), 100) < 10)."),
 }
-CLOCKS = ("CurrentTimestamp", "Now", "CurrentDate", "LocalTimestamp", "CurrentTime", "CurDateExpressionBuilder", "UnixTimestamp0")
+CLOCKS = ("CurrentTimestamp", "Now", "CurrentDate", "LocalTimestamp", "CurrentTime")
 
 
 def refuse_node(node: Java, view: str) -> Refused:
