@@ -110,7 +110,7 @@ def growth(work: Path, quick: bool) -> Case:
 def p95(work: Path, quick: bool) -> Case:
     """Many epochs: whether merging, collecting garbage or writing checkpoints shows in some of them.
 
-    The first 30 are warm-up for every engine: until then the JVM is still compiling, and that is what one would measure.
+    The first 30 are warm-up for every engine: until about then epochs still get faster, and that is what one would measure.
     """
     data = inputs.plain(work, 12 if quick else 150, 10_000 if quick else 100_000, 1_000_000, label="steady")
     engines = _same_input(data, "plain", *(() if quick else SPARK), "nosync")

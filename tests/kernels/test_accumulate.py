@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from nosync.kernels.accumulate import Accumulation, Result, advance, collapse, lift, merged
+from nosync.kernels.accumulate import Accumulation, Result, advance, collapse, grouped, lift, merged
 from nosync.kernels.finish import finish
 from nosync.kernels.groups import Groups, concat, from_batch
 from nosync.state.layer import Layer, open_layer, write_layer
@@ -199,3 +199,16 @@ def test_infinities_and_nan_can_be_taken_away_again(tmp_path: Path) -> None:
 def test_groups_of_no_rows_are_no_groups() -> None:
     assert len(collapse(SPEC, groups_of(SPEC, []))) == 0
     assert len(concat([groups_of(SPEC, []), groups_of(SPEC, [])])) == 0
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_sorting_rows_first_gives_the_same_groups_to_the_bit(seed: int) -> None:
+    chance = random.Random(seed)
+    rows = [(row, chance.choice([1, 1, -1, 2])) for row in random_rows(seed, 60)]
+    chosen = np.array(sorted(chance.sample(range(60), chance.choice([0, 7, 60]))), np.int64)
+    keys = [row[0] for row, _ in rows]
+    inputs = [pa.array([row[1 + i] for row, _ in rows], type) for i, type in enumerate(SPEC.inputs)]
+    diffs = np.array([diff for _, diff in rows], np.int64)
+    straight = grouped(SPEC, hashes_of(keys), [pa.array(keys, pa.string())], inputs, diffs, chosen)
+    expected = collapse(SPEC, groups_of(SPEC, [rows[i] for i in chosen]))
+    assert straight.to_batch().equals(expected.to_batch())

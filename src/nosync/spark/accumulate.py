@@ -5,7 +5,7 @@ Both end in `_advance` and give the same bits.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,7 +31,7 @@ class AccumulateTask:
     output: pa.Schema | None
 
     def reduce_rows(self, batches: Iterable[pa.RecordBatch]) -> Batches:
-        yield from self._reduce(batches, lambda batch: grouped_rows(self.spec, batch))
+        yield from self.advance_with([(self.work.shard(batch), grouped_rows(self.spec, batch)) for batch in chunks(batches)])
 
     def reduce_blobs(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         yield from self.advance_with([part for batch in batches for part in self._unpacked(batch)])
@@ -44,9 +44,6 @@ class AccumulateTask:
         for shard, blob in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
             groups = pa.ipc.open_stream(blob.as_buffer()).read_next_batch()
             yield shard, from_batch(groups, len(self.spec.keys), self.spec.best)
-
-    def _reduce(self, batches: Iterable[pa.RecordBatch], turn: Callable[[pa.RecordBatch], Groups]) -> Batches:
-        yield from self.advance_with([(self.work.shard(batch), turn(batch)) for batch in chunks(batches)])
 
     def advance_with(self, parts: list[tuple[int, Groups]]) -> Batches:
         """Adds the parts, all of one shard, to its state; yields the change."""
