@@ -1,0 +1,49 @@
+"""What a place must be able to do to hold a flow's journal and layers.
+
+Names are relative, with slashes. A call that fails says what is known: `Unavailable` (nothing was written), `OutcomeUnknown` (read back first).
+The simulation has places of its own that fail in every way these errors allow.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+
+class Store(Protocol):
+    """Named bytes."""
+
+    def create(self, name: str, content: bytes) -> None:
+        """Writes a new name, whole or not at all. `Conflict` when the name is taken."""
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Writes a name, whole or not at all, whatever was there."""
+
+    def read(self, name: str) -> bytes | None:
+        """The content; None when there is no such name."""
+
+    def exists(self, name: str) -> bool: ...
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        """All names below a folder with their sizes in bytes."""
+
+    def delete(self, name: str) -> None:
+        """Afterwards the name is gone, also when it was never there."""
+
+
+class Disk(Store, Protocol):
+    """A store in the page cache of this host, until it is told to sync."""
+
+    def sync_files(self, names: Iterable[str]) -> None:
+        """The contents survive a restart of the host. A file whose fsync failed is written anew and synced again before this returns."""
+
+    def sync_folders(self, names: Iterable[str]) -> None:
+        """The names themselves survive a restart of the host."""
+
+
+class Remote(Store, Protocol):
+    """A store that survives the site. Layers travel to and from it as a whole."""
+
+    def upload(self, name: str, disk: Disk) -> int:
+        """Copies a file of the disk; gives the bytes that travelled."""
+
+    def download(self, name: str, disk: Disk) -> bool:
+        """Copies to the disk; False when there is no such name."""

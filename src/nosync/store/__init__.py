@@ -1,0 +1,1 @@
+"""Places where layers and journal live, and what carries them there behind the stream."""
