@@ -16,6 +16,7 @@ FLOW_SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "262144",
     "spark.sql.legacy.allowHashOnMapType": "true",
+    "spark.sql.files.openCostInBytes": str(256 << 10),  # counted as part of a file when it is split: 4 MiB left cores idle
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.maxMetadataStringLength": "100",
 }
