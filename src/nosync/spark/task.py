@@ -1,12 +1,13 @@
 """What all tasks share: where they work, how they open layers, how they hand in what they wrote."""
 
+import gc
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from pyspark import Accumulator
+from pyspark import Accumulator, TaskContext
 
 from nosync.journal.names import layer_path
 from nosync.model.layers import Kind, LayerInfo
@@ -59,6 +60,14 @@ class Work:
             )
         millis = round((time.perf_counter() - started) * 1e3, 1)
         self.receipts.add([Receipt(self.operator, shard, self.epoch, rows, layer, millis)])
+        _spare_collector()
+
+
+def _spare_collector() -> None:
+    """Takes the loaded modules out of garbage collection, once a process: Spark's workers collect after every task, which took 10 ms."""
+    if TaskContext.get() is not None and not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()
 
 
 def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
