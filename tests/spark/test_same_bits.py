@@ -70,6 +70,24 @@ def test_all_ways_from_parquet_to_the_kernel_give_the_same_bits(spark: SparkSess
         assert contents(tmp_path / "general") == contents(tmp_path / name)
 
 
+@pytest.mark.parametrize("shards", [1, 2, 5])
+def test_operators_that_need_nothing_of_spark_give_the_same_bits(spark: SparkSession, tmp_path: Path, shards: int) -> None:
+    for number in range(3):
+        write(tmp_path / "in", f"{number}.parquet", rows(number, 60))
+
+    def flow(**options: Any) -> ns.Flow:
+        flow = ns.Flow("bits", spark)
+        flow.source("s", ns.files(tmp_path / "in", schema=SCHEMA, maxFilesPerTrigger=2, **options))
+        flow.sql("create view texts as select k, sum(d) as d, sum(e) as e, min(d) as least, max(i) as most from s group by k")
+        flow.sql("create view numbers as select g, b, count(k) as n, avg(i) as i from s group by g, b")
+        return flow
+
+    run_all(flow(mergeSchema="false"), tmp_path / "general", wide_bytes=NEVER_WIDE, shards=shards)
+    run_all(flow(), tmp_path / "alone", shards=shards)
+    assert checksums(tmp_path / "general") == checksums(tmp_path / "alone") != {}
+    assert contents(tmp_path / "general") == contents(tmp_path / "alone")
+
+
 def test_the_general_and_the_fast_way_give_the_same_bits_under_removals(spark: SparkSession, tmp_path: Path) -> None:
     given = rows(5, 80)
     for name, wide in (("general", NEVER_WIDE), ("fast", ALWAYS_WIDE)):

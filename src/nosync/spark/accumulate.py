@@ -30,6 +30,11 @@ class AccumulateTask:
     spec: Accumulation
     output: pa.Schema | None
 
+    @property
+    def unborn(self) -> bool:
+        """Whether this is a group without a key that no epoch has seen yet: it appears even where no row arrives."""
+        return self.spec.whole and not self.work.covers
+
     def reduce_rows(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         yield from self.advance_with([(self.work.shard(batch), grouped_rows(self.spec, batch)) for batch in chunks(batches)])
 

@@ -32,16 +32,20 @@ class DirectTask:
     paths: tuple[str, ...]
 
     def by_shard(self, batches: Iterable[pa.RecordBatch]) -> Batches:
-        """Shard by shard: read, keep what belongs here, advance the state."""
+        """Shard by shard, see `shard`."""
+        for number in _numbers(batches):
+            yield from self.shard(number)
+
+    def shard(self, number: int) -> Batches:
+        """Reads, keeps what belongs to the shard, advances its state."""
         bounds = [*lower_bounds(self.accumulate.work.shards), 1 << 64]
-        for shard in _numbers(batches):
-            lower, last = np.uint64(bounds[shard]), np.uint64(bounds[shard + 1] - 1)
-            parts = []
-            for rows in self._rows(self.paths):
-                mine = np.flatnonzero((rows[0] >= lower) & (rows[0] <= last))
-                if len(mine):
-                    parts.append((shard, self._groups(*rows, mine)))
-            yield from self.accumulate.advance_with(parts)
+        lower, last = np.uint64(bounds[number]), np.uint64(bounds[number + 1] - 1)
+        parts = []
+        for rows in self._rows(self.paths):
+            mine = np.flatnonzero((rows[0] >= lower) & (rows[0] <= last))
+            if len(mine):
+                parts.append((number, self._groups(*rows, mine)))
+        yield from self.accumulate.advance_with(parts)
 
     def by_share(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         """One share of the files: read, aggregate, send each shard its part."""
@@ -62,6 +66,21 @@ class DirectTask:
                 for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=names, use_threads=False):
                     keys = [batch.column(name) for name in self.plain.keys]
                     yield hash_columns(keys, batch.num_rows), keys, [batch.column(name) for name in self.plain.inputs]
+
+
+@dataclass(frozen=True)
+class AloneTask:
+    """Operators whose changes nobody reads, in a job without a plan: partition by partition one shard of one of them."""
+
+    tasks: tuple[DirectTask, ...]
+
+    @property
+    def partitions(self) -> int:
+        return len(self.tasks) * self.tasks[0].accumulate.work.shards
+
+    def __call__(self, partition: int, _: Iterable[int]) -> Batches:
+        shard, number = divmod(partition, len(self.tasks))
+        return self.tasks[number].shard(shard)
 
 
 def _numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:

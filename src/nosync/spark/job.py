@@ -10,7 +10,7 @@ from functools import cached_property
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
-from pyspark import Accumulator
+from pyspark import RDD, Accumulator
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -34,7 +34,7 @@ from nosync.catalyst.graph import (
 from nosync.model.layers import Kind, LayerInfo
 from nosync.model.shards import shard_expression
 from nosync.spark.accumulate import AccumulateTask
-from nosync.spark.direct import FEW_SHARDS, DirectTask
+from nosync.spark.direct import FEW_SHARDS, AloneTask, DirectTask
 from nosync.spark.receipts import Receipt, agreed, collector
 from nosync.spark.retain import GatherTask, RetainTask, SettleTask
 from nosync.spark.task import Work
@@ -55,6 +55,13 @@ class Setting:
     run: str
     shards: int
     empties: dict[str, pa.RecordBatch | str]
+    _partitions: dict[int, "RDD[int]"] = field(default_factory=dict)
+
+    def partitions(self, count: int) -> "RDD[int]":
+        """As many partitions as tasks that find their input themselves. Made once: making them costs as much as a small job."""
+        if count not in self._partitions:
+            self._partitions[count] = self.session.sparkContext.parallelize(range(count), count)
+        return self._partitions[count]
 
     @cached_property
     def catalyst(self) -> Catalyst:
@@ -108,18 +115,31 @@ class EpochJob:
         ends = self._ends(late)
         if not ends:
             return []
+        self.receipts.value = []
+        alone = self._alone(ends)
+        if alone is not None:
+            self.setting.partitions(alone.partitions).mapPartitionsWithIndex(alone).collect()
+        else:
+            self._run_plan([self._end(node) for node in ends])
+        return agreed([receipt for receipt in self.receipts.value if receipt.epoch == self.epoch])
+
+    def _alone(self, ends: list[Node]) -> AloneTask | None:
+        """All there is to do as one task, if Spark has nothing to compute in it: then there is nothing to plan either."""
+        found = [self._direct_task(node) for node in ends]
+        tasks = tuple(task for task in found if task is not None and task.accumulate.output is None)
+        return AloneTask(tasks) if len(tasks) == len(ends) and self.setting.shards <= FEW_SHARDS else None
+
+    def _run_plan(self, ends: list[DataFrame]) -> None:
         job = ends[0]
         for end in ends[1:]:
             job = job.unionAll(end)
         execution = job._jdf.queryExecution()
-        self.receipts.value = []
         try:
             execution.executedPlan().executeCollect()
         finally:
             for frame in self.persisted:
                 frame.unpersist()
         self.observed = _observed(execution)
-        return agreed([receipt for receipt in self.receipts.value if receipt.epoch == self.epoch])
 
     def count(self, source: str) -> None:
         """Reads a source that nothing else has read in this epoch, for the sake of its counts."""
@@ -127,14 +147,15 @@ class EpochJob:
         execution.executedPlan().executeCollect()
         self.observed |= _observed(execution)
 
-    def _ends(self, late: bool) -> list[DataFrame]:
+    def _ends(self, late: bool) -> list[Node]:
+        """What nothing else is computed from, and what is new in it."""
         graph = self.setting.graph
-        views = [view for view in graph.views.values() if view.feed is not None and _late(view) == late and self._moves(view)]
-        ends = [self._retain(view) for view in views]
-        for operator in graph.operators:
-            if not self.consumers.get(id(operator)) and _late(operator) == late and self._moves(operator):
-                ends.append(self.catalyst.frame(self.plan(operator)))
-        return ends
+        views = [view for view in graph.views.values() if view.feed is not None]
+        unread = [operator for operator in graph.operators if not self.consumers.get(id(operator))]
+        return [node for node in (*views, *unread) if _late(node) == late and self._moves(node)]
+
+    def _end(self, node: Node) -> DataFrame:
+        return self._retain(node) if isinstance(node, ViewNode) else self.catalyst.frame(self.plan(node))
 
     def _moves(self, node: Node) -> bool:
         """Whether anything can change in this epoch: some input below has rows, or a group without a key has yet to appear."""
@@ -190,16 +211,25 @@ class EpochJob:
     def _exchange(self, frame: DataFrame) -> DataFrame:
         return frame.repartitionById(self.setting.shards, self.setting.shard)
 
+    def _accumulate_task(self, node: AccumulateNode) -> AccumulateTask:
+        read = bool(self.consumers.get(id(node)))
+        output = arrow_schema(_changing(node.schema), node.name) if read else None
+        return AccumulateTask(self._work(node.name, "upserts"), node.spec, output)
+
+    def _direct_task(self, node: Node) -> DirectTask | None:
+        """The operator's task if it can read its input itself."""
+        if not isinstance(node, AccumulateNode) or node.plain is None or node.plain.source not in self.direct:
+            return None
+        task = self._accumulate_task(node)
+        return None if task.unborn else DirectTask(task, node.plain, self.direct[node.plain.source])
+
     def _accumulate(self, node: AccumulateNode) -> DataFrame:
-        used = bool(self.consumers.get(id(node)))
-        schema = _changing(node.schema)
-        task = AccumulateTask(self._work(node.name, "upserts"), node.spec, arrow_schema(schema, node.name) if used else None)
-        declared = schema if used else NOTHING
-        unborn = node.spec.whole and not task.work.covers
-        if node.plain is not None and node.plain.source in self.direct and not unborn:
-            return self._directly(DirectTask(task, node.plain, self.direct[node.plain.source]), declared)
+        task, direct = self._accumulate_task(node), self._direct_task(node)
+        declared = NOTHING if task.output is None else _changing(node.schema)
+        if direct is not None:
+            return self._directly(direct, declared)
         rows = self.catalyst.frame(self._fill(node.feed.piece))
-        if unborn:
+        if task.unborn:
             rows = rows.unionAll(self._marker(rows))
         if self._is_wide(node.feed.piece):
             blobs = rows.mapInArrow(task.combine_rows, BLOBS).repartitionById(self.setting.shards, self.setting.blob_shard)
