@@ -58,6 +58,7 @@ class Catalyst:
         self.jvm = cast(Any, spark._jvm)
         self.expressions: Java = self.jvm.org.apache.spark.sql.catalyst.expressions
         self.logical: Java = self.jvm.org.apache.spark.sql.catalyst.plans.logical
+        self.types: Java = self.jvm.org.apache.spark.sql.types.DataTypes
 
     @cached_property
     def _empty(self) -> Java:
@@ -141,12 +142,20 @@ class Catalyst:
 
     def hash(self, columns: Sequence[Java]) -> Java:
         """Spark's own xxhash64 with its own seed; of no columns, the seed."""
-        columns = columns or [self.null(self.jvm.org.apache.spark.sql.types.DataTypes.IntegerType)]
+        columns = columns or [self.null(self.types.IntegerType)]
         return self.expressions.XxHash64(self.seq(columns), 42)
 
     def normalised(self, key: Java) -> Java:
         """A grouping key as Spark groups it: one NaN, one zero."""
         return self._normaliser.normalize(key)
+
+    def equi_join_keys(self, join: Java) -> tuple[list[Java], list[Java], Java | None] | None:
+        """What Spark would hash a join by: the keys of the left, those of the right, and the rest of the condition; None without a key."""
+        found = self.jvm.org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys.unapply(join)
+        if not found.isDefined():
+            return None
+        parts = found.get()
+        return items(parts._2()), items(parts._3()), parts._4().get() if parts._4().isDefined() else None
 
     def with_children(self, node: Java, new: Sequence[Java]) -> Java:
         return node.withNewChildren(self.seq(new))

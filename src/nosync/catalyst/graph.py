@@ -13,11 +13,14 @@ from pyspark.sql.types import StructType
 
 from nosync.catalyst.bridge import Java, Target
 from nosync.kernels.accumulate import Accumulation
+from nosync.kernels.join import Joining
 
 DIFF = "_diff"
 HASH = "_hash"
 ROW = "_row"
 GHOST = "_ghost"
+SIDE = "_side"
+TELLS = "_tells"
 
 
 @dataclass(eq=False, slots=True)
@@ -141,6 +144,25 @@ class GatheredNode:
 
 
 @dataclass(eq=False, slots=True)
+class JoinNode:
+    """Two collections joined on their keys. `payloads` are what the sides keep. A column `_tells`, if any, says what a row stands for."""
+
+    name: str
+    feed: Template
+    spec: Joining
+    payloads: tuple[pa.Schema, pa.Schema]
+    schema: StructType
+    view: str = ""
+    append_only: bool = False
+    placed: bool = True
+    plan: Java = None
+
+    @property
+    def fingerprint(self) -> str:
+        return self.feed.fingerprint
+
+
+@dataclass(eq=False, slots=True)
 class ViewNode:
     """A named view. `backing` says which columns of an accumulate operator are its rows; without one it keeps rows of its own."""
 
@@ -172,7 +194,8 @@ class Backing:
     columns: list[int]
 
 
-Node = SourceNode | AccumulateNode | RegroupNode | GatheredNode | ViewNode
+Operator = AccumulateNode | RegroupNode | JoinNode
+Node = SourceNode | Operator | GatheredNode | ViewNode
 
 
 @dataclass(eq=False, slots=True)
@@ -181,7 +204,7 @@ class Graph:
 
     sources: dict[str, SourceNode] = field(default_factory=dict)
     statics: list[SourceNode] = field(default_factory=list)
-    operators: list[AccumulateNode | RegroupNode] = field(default_factory=list)
+    operators: list[Operator] = field(default_factory=list)
     views: dict[str, ViewNode] = field(default_factory=dict)
 
     def consumers(self) -> dict[int, int]:

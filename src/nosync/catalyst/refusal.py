@@ -11,7 +11,7 @@ from nosync.catalyst.bridge import Java, children, items, kind
 from nosync.model.errors import Refused
 
 LATER = {
-    "Join": ("a join", "Joins are not there yet; put the columns into one source, or join when reading the view."),
+    "Join": ("an outer join with more than equal keys", "Join on equal keys only, or use an inner join; compare the rest when reading."),
     "Window": ("a window function", "Window functions are not there yet; aggregate instead, or rank when reading the view."),
     "GlobalLimit": ("a limit", "Take the limit when reading the view: run.view(...).orderBy(...).limit(...)."),
     "LocalLimit": ("a limit", "Take the limit when reading the view: run.view(...).orderBy(...).limit(...)."),
@@ -22,6 +22,7 @@ LATER = {
     "MapInArrow": ("mapInArrow", "It sees batches, not rows; use a pandas or Arrow UDF in select(...)."),
     "Sample": ("a sample", "It would change with every run; filter on a hash instead: where(pmod(xxhash64(key), 100) < 10)."),
 }
+SUBQUERIES = ("ScalarSubquery", "Exists", "InSubquery", "ListQuery", "DynamicPruningSubquery")
 CLOCKS = ("CurrentTimestamp", "Now", "CurrentDate", "LocalTimestamp", "CurrentTime")
 
 
@@ -29,6 +30,17 @@ def refuse_node(node: Java, view: str) -> Refused:
     """The error for a plan node that nothing here can maintain."""
     what, way_out = LATER.get(kind(node), (f"{node.nodeName()}", "Leave this step out of the view and apply it when reading."))
     return Refused(f'view "{view}" uses {what}, which cannot be maintained yet: {_shorten(node.simpleString(40))}', hint=way_out)
+
+
+def refuse_subquery(expression: Java, view: str) -> None:
+    """Refuses a subquery inside an expression: Spark would run it apart from the plan, over the empty placeholder."""
+    if kind(expression) in SUBQUERIES:
+        raise Refused(
+            f'view "{view}" uses a subquery in an expression, which cannot be maintained yet: {_shorten(str(expression.sql()))}',
+            hint="Make the subquery a view of its own and combine the two when reading.",
+        )
+    for child in children(expression):
+        refuse_subquery(child, view)
 
 
 def _shorten(text: str) -> str:

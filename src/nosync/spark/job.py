@@ -24,7 +24,9 @@ from nosync.catalyst.graph import (
     GatheredNode,
     Graph,
     Hole,
+    JoinNode,
     Node,
+    Operator,
     Piece,
     RegroupNode,
     SourceNode,
@@ -35,6 +37,7 @@ from nosync.model.layers import Kind, LayerInfo
 from nosync.model.shards import shard_expression
 from nosync.spark.accumulate import AccumulateTask
 from nosync.spark.direct import FEW_SHARDS, AloneTask, DirectTask
+from nosync.spark.join import JoinTask
 from nosync.spark.receipts import Receipt, agreed, collector
 from nosync.spark.retain import GatherTask, RetainTask, SettleTask
 from nosync.spark.task import Work
@@ -163,11 +166,14 @@ class EpochJob:
             case SourceNode():
                 return node.name in self.changes
             case ViewNode():
-                return any(self._moves(hole.node) for hole in holes(node.body.piece))
-            case AccumulateNode() | RegroupNode():
+                return self._piece_moves(node.body.piece)
+            case AccumulateNode() | RegroupNode() | JoinNode():
                 unborn = _whole(node) and not self.covers(node.name)
-                return unborn or any(self._moves(hole.node) for hole in holes(node.feed.piece))
+                return unborn or self._piece_moves(node.feed.piece)
         return False
+
+    def _piece_moves(self, piece: Piece) -> bool:
+        return any(self._moves(hole.node) for hole in holes(piece))
 
     def plan(self, node: Node) -> Java:
         """The node's change as a plan; shared by all its readers."""
@@ -190,6 +196,8 @@ class EpochJob:
                 return _logical(self._accumulate(node))
             case RegroupNode():
                 return _logical(self._regroup(node))
+            case JoinNode():
+                return _logical(self._join(node))
         raise AssertionError(node)
 
     def _nothing(self, node: SourceNode) -> DataFrame:
@@ -273,6 +281,15 @@ class EpochJob:
             results = results.unionAll(self._marker(results))
         return self._exchange(results).mapInArrow(settle, schema)
 
+    def _join(self, node: JoinNode) -> DataFrame:
+        assert isinstance(node.feed.piece, Branch)
+        sides = [side for side in node.feed.piece.children if self._piece_moves(side)]
+        rows = self.catalyst.frame(self._fill(sides[0] if len(sides) == 1 else node.feed.piece))
+        works = self._work(f"{node.name}/left", "diffs"), self._work(f"{node.name}/right", "diffs")
+        schema = _changing(node.schema, node.placed)
+        task = JoinTask(works, node.spec, node.payloads, arrow_schema(schema, node.name))
+        return self._exchange(rows).mapInArrow(task, schema)
+
     def _retain(self, view: ViewNode) -> DataFrame:
         assert view.feed is not None and view.payload is not None
         body = self._aliased(Hole(view, view.body.output + view.body.carried), self.plan(view))  # a persisted plan has new ids
@@ -282,8 +299,14 @@ class EpochJob:
         return placed.mapInArrow(task, NOTHING)
 
 
-def _whole(node: AccumulateNode | RegroupNode) -> bool:
-    return node.spec.whole if isinstance(node, AccumulateNode) else node.empty is not None
+def _whole(node: Operator) -> bool:
+    """Whether the node has a row even over no input."""
+    match node:
+        case AccumulateNode():
+            return node.spec.whole
+        case RegroupNode():
+            return node.empty is not None
+    return False
 
 
 def _late(node: Node) -> bool:
@@ -293,7 +316,7 @@ def _late(node: Node) -> bool:
             return node.name.endswith(".rejected")
         case ViewNode():
             return any(_late(hole.node) for hole in holes(node.body.piece))
-        case AccumulateNode() | RegroupNode():
+        case AccumulateNode() | RegroupNode() | JoinNode():
             return any(_late(hole.node) for hole in holes(node.feed.piece))
     return False
 
@@ -312,9 +335,10 @@ def _logical(frame: DataFrame) -> Java:
     return frame._jdf.queryExecution().analyzed()
 
 
-def _changing(schema: StructType) -> StructType:
-    """The schema of a placed change."""
-    return StructType(list(schema.fields)).add("_hash", LongType()).add("_diff", LongType())
+def _changing(schema: StructType, placed: bool = True) -> StructType:
+    """The schema of a change."""
+    carried = ("_hash", "_diff") if placed else ("_diff",)
+    return StructType(list(schema.fields) + [StructField(name, LongType()) for name in carried])
 
 
 def _stateful(node: Node) -> bool:

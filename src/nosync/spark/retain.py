@@ -15,16 +15,16 @@ from nosync.state.merge import consolidate
 Batches = Iterator[pa.RecordBatch]
 
 
-def _diffs(batches: list[pa.RecordBatch], payload: pa.Schema, counts: np.ndarray | None = None) -> pa.RecordBatch:
+def diffs(batches: list[pa.RecordBatch], payload: pa.Schema, counts: np.ndarray | None = None) -> pa.RecordBatch:
     """Rows as Spark hands them over, in the form of a diffs layer (not yet sorted)."""
     batch = stacked(batches)
-    diffs = batch.column("_diff").to_numpy() if counts is None else counts
+    counts = batch.column("_diff").to_numpy() if counts is None else counts
     columns = {"_hash": batch.column("_hash").view(pa.uint64()), "_row": batch.column("_row").view(pa.uint64())}
     columns.update({field.name: column(batch, field.name, field.type) for field in payload})
-    return pa.RecordBatch.from_pydict(columns | {"_count": pa.array(diffs)})
+    return pa.RecordBatch.from_pydict(columns | {"_count": pa.array(counts)})
 
 
-def _rows(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
+def nonempty(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return [batch for batch in batches if batch.num_rows]
 
 
@@ -37,9 +37,9 @@ class RetainTask:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         started = time.perf_counter()
-        held = _rows(batches)
+        held = nonempty(batches)
         if held:
-            change = _diffs(held, self.payload)
+            change = diffs(held, self.payload)
             self.work.hand_in(self.work.shard(held[0]), change.num_rows, consolidate(change), started)
         yield from ()
 
@@ -55,11 +55,11 @@ class GatherTask:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         started = time.perf_counter()
-        held = _rows(batches)
+        held = nonempty(batches)
         if not held:
             return
         shard = self.work.shard(held[0])
-        change = _diffs(held, self.payload)
+        change = diffs(held, self.payload)
         gathered = gather(self.work.cover(shard), change, self.keys)
         self.work.hand_in(shard, change.num_rows, gathered.layer, started)
         columns = [gathered.rows.column(name) for name in self.output.names[:-1]]
@@ -81,12 +81,12 @@ class SettleTask:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         started = time.perf_counter()
-        held = _rows(batches)
+        held = nonempty(batches)
         if not held:
             return
         shard = self.work.shard(held[0])
         ghosts = np.concatenate([batch.column("_ghost").to_numpy(zero_copy_only=False) for batch in held])
-        results = _diffs(held, self.payload, counts=np.ones(len(ghosts), np.int64))
+        results = diffs(held, self.payload, counts=np.ones(len(ghosts), np.int64))
         if self.empty is not None:
             results, ghosts = self._whole(results, ghosts)
         change = settle(self.work.cover(shard), results, ghosts, self.keys)

@@ -43,14 +43,8 @@ def consolidate(batch: pa.RecordBatch, *, runs: bool = False) -> pa.RecordBatch:
 
     `runs` says that the input is a few sorted runs one after another, which are then merged rather than sorted.
     """
-    hashes, rows = _values(batch, HASH), _values(batch, ROW)
-    order = _order(hashes, rows, runs)
-    hashes, rows = hashes[order], rows[order]
-    tied = (hashes[1:] == hashes[:-1]) & (rows[1:] == rows[:-1])
-    payload = [batch.column(name) for name in batch.schema.names if name not in (HASH, ROW, COUNT)]
-    order, repeated = _settle(order, tied, payload)
+    order, starts = _distinct(batch, runs)
     counts = _values(batch, COUNT)[order]
-    starts = _starts(repeated)
     if len(starts) < len(order):
         counts, order = np.add.reduceat(counts, starts), order[starts]
     kept = counts != 0
@@ -58,6 +52,35 @@ def consolidate(batch: pa.RecordBatch, *, runs: bool = False) -> pa.RecordBatch:
         counts, order = counts[kept], order[kept]
     columns = [pa.array(counts) if name == COUNT else take(batch.column(name), order) for name in batch.schema.names]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def paired(change: pa.RecordBatch, before: pa.RecordBatch | None) -> tuple[pa.RecordBatch, Index, Index]:
+    """The rows that occur in either, each once and in canonical order, with its count before and the change of its count.
+
+    Both are consolidated diffs.
+    """
+    changes = _values(change, COUNT)
+    if before is None or before.num_rows == 0 or change.num_rows == 0:
+        rows = change if before is None or before.num_rows == 0 else before.select(change.schema.names)
+        nothing = np.zeros(rows.num_rows, dtype=np.int64)
+        return (rows, nothing, changes) if rows is change else (rows, _values(rows, COUNT), nothing)
+    both = concat([change, before], union_schema([change.schema, before.schema], "diffs"), "diffs")
+    order, starts = _distinct(both, runs=True)
+    fresh = order < change.num_rows
+    counts = _values(both, COUNT)[order]
+    old, new = (np.add.reduceat(np.where(chosen, counts, 0), starts) for chosen in (~fresh, fresh))
+    return take_rows(both, order[starts]), old, new
+
+
+def _distinct(batch: pa.RecordBatch, runs: bool) -> tuple[Index, Index]:
+    """An order that is canonical and brings equal rows together, and where in it each distinct row starts."""
+    hashes, rows = _values(batch, HASH), _values(batch, ROW)
+    order = _order(hashes, rows, runs)
+    hashes, rows = hashes[order], rows[order]
+    tied = (hashes[1:] == hashes[:-1]) & (rows[1:] == rows[:-1])
+    payload = [batch.column(name) for name in batch.schema.names if name not in (HASH, ROW, COUNT)]
+    order, repeated = _settle(order, tied, payload)
+    return order, _starts(repeated)
 
 
 def merge_upserts(cover: Sequence[Layer], *, drop_tombstones: bool, block_rows: int = BLOCK_ROWS) -> Iterator[pa.RecordBatch]:

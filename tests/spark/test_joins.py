@@ -1,0 +1,33 @@
+"""Joins of every kind: at every epoch what Spark answers in batch, whatever comes and goes on either side."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.spark.join_cases import check_queries
+
+EQUALITIES = ["a.k = b.k", "x = y", "t = u and d = e", "t <=> u", "s = z and a.k <=> b.k"]
+KINDS = ["join", "left join", "right join", "full join", "left semi join", "left anti join"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_kind_of_join_on_equal_keys(quick: SparkSession, tmp_path: Path, seed: int) -> None:
+    pairs = [(kind, EQUALITIES[(place + seed) % len(EQUALITIES)]) for place, kind in enumerate(KINDS)]
+    queries = [f"select * from a {kind} b on {condition}" for kind, condition in pairs]
+    queries += ["select *, exists (select 1 from b where b.k = a.k) as e from a", "select a.k, y from a cross join b where x < y"]
+    check_queries(quick, tmp_path, queries, seed, shards=1 + 2 * seed)
+
+
+def test_joins_nest_with_aggregates_unions_and_each_other(quick: SparkSession, tmp_path: Path) -> None:
+    queries = [
+        "select l.k, l.t, r.x from a l join a r on l.k = r.k",
+        "select one.k, n, total from (select k, count(*) n from a group by k) one full join (select k, sum(e) total from b group by k) two"
+        " on one.k = two.k",
+        "select t, count(*) n, max(y) most, collect_set(e) es from a join b on a.k = b.k and x <= y group by t",
+        "select a.t, b.u, c.x from a join b on a.k = b.k left join (select k, x from a where x > 0 union all select k, y from b) c"
+        " on c.k = b.k",
+        "select k, count(*) from (select k from v0 union all select k from v1 where n > 1) group by k",
+        "select a.k, name from a left join values (1, 'one'), (2, 'two'), (9, 'nine') as names(k, name) on a.k = names.k",
+    ]
+    check_queries(quick, tmp_path, queries, 7, shards=3)
