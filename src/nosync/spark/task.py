@@ -1,18 +1,18 @@
 """What all tasks share: where they work, how they open layers, how they hand in what they wrote."""
 
-import gc
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from pyspark import Accumulator, TaskContext
+from pyspark import Accumulator
 
 from nosync.journal.names import layer_path
 from nosync.model.layers import Kind, LayerInfo
 from nosync.model.shards import shard_of
 from nosync.spark.receipts import Receipt
+from nosync.spark.worker import settle_in
 from nosync.state.layer import Layer, LayerCache, split_blocks, write_layer
 
 LAYERS = LayerCache(limit=1024)  # memory maps, one per process: Spark reuses its Python workers
@@ -60,14 +60,7 @@ class Work:
             )
         millis = round((time.perf_counter() - started) * 1e3, 1)
         self.receipts.add([Receipt(self.operator, shard, self.epoch, rows, layer, millis)])
-        _spare_collector()
-
-
-def _spare_collector() -> None:
-    """Takes the loaded modules out of garbage collection, once a process: Spark's workers collect after every task, which took 10 ms."""
-    if TaskContext.get() is not None and not gc.get_freeze_count():
-        gc.collect()
-        gc.freeze()
+        settle_in()
 
 
 def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
