@@ -209,6 +209,24 @@ def test_sorting_rows_first_gives_the_same_groups_to_the_bit(seed: int) -> None:
     keys = [row[0] for row, _ in rows]
     inputs = [pa.array([row[1 + i] for row, _ in rows], type) for i, type in enumerate(SPEC.inputs)]
     diffs = np.array([diff for _, diff in rows], np.int64)
-    straight = grouped(SPEC, hashes_of(keys), [pa.array(keys, pa.string())], inputs, diffs, chosen)
     expected = collapse(SPEC, groups_of(SPEC, [rows[i] for i in chosen]))
-    assert straight.to_batch().equals(expected.to_batch())
+    texts = pa.array(keys, pa.string())
+    for key in (texts, texts.dictionary_encode(), texts.dictionary_encode(null_encoding="encode"), doubled(texts)):
+        straight = grouped(SPEC, hashes_of(keys), [key], inputs, diffs, chosen)
+        assert straight.to_batch().equals(expected.to_batch())
+
+
+def doubled(texts: pa.Array) -> pa.DictionaryArray:
+    """Under a dictionary that has every value twice, as a Parquet file may."""
+    once = texts.dictionary_encode()
+    codes = [None if code is None else code + len(once.dictionary) * (place % 2) for place, code in enumerate(once.indices.to_pylist())]
+    return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.concat_arrays([once.dictionary, once.dictionary]))
+
+
+def test_more_groups_than_fit_16_bits_are_the_same_from_a_dictionary() -> None:
+    keys = pa.array([f"k{i % 70_000}" for i in range(100_000)])
+    hashes = np.random.default_rng(1).permutation(70_000).astype(np.uint64)[np.arange(100_000) % 70_000]
+    spec = Accumulation((pa.string(),), (), (Result("count", (), pa.int64()),))
+    ones = np.ones(100_000, np.int64)
+    coded, plain = (grouped(spec, hashes, [key], [], ones).to_batch() for key in (keys.dictionary_encode(), keys))
+    assert coded.num_rows == 70_000 and coded.equals(plain)

@@ -25,8 +25,17 @@ def test_equal_keys_come_together_in_one_order_whatever_collides(seed: int) -> N
     assert (np.diff(hashes[order].astype(np.int64)) >= 0).all()
 
 
-def test_no_rows_are_no_groups() -> None:
-    order, starts = sort_by_key(np.zeros(0, np.uint64), [pa.array([], pa.string())])
+def test_keys_of_a_dictionary_that_collide_are_kept_apart() -> None:
+    key = pa.array(["b", "a", None, "b", "a"]).dictionary_encode()
+    order, starts = sort_by_key(np.full(5, 7, np.uint64), [key])
+    groups = {frozenset(order[a:b].tolist()) for a, b in zip(starts, [*starts[1:], 5], strict=True)}
+    assert groups == {frozenset((0, 3)), frozenset((1, 4)), frozenset((2,))}
+
+
+@pytest.mark.parametrize("coded", [False, True])
+def test_no_rows_are_no_groups(coded: bool) -> None:
+    key = pa.array([], pa.string())
+    order, starts = sort_by_key(np.zeros(0, np.uint64), [key.dictionary_encode() if coded else key])
     assert len(order) == len(starts) == 0
 
 

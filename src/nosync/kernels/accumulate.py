@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nosync.kernels import exact, order
-from nosync.kernels.groups import Groups, Int64s, concat, sort_by_key
+from nosync.kernels.groups import Groups, Int64s, concat, decoded, sort_by_key
 from nosync.state.layer import Layer
 from nosync.state.search import lookup
 
@@ -183,14 +183,15 @@ def grouped(
     diffs: Int64s,
     chosen: np.ndarray | None = None,
 ) -> Groups:
-    """Rows (the chosen ones, if given) straight to collapsed groups: sorted first, so that each input is moved only once."""
+    """Rows (the chosen ones, if given) straight to collapsed groups: sorted first, so that each input is moved only once.
+
+    Keys may come as dictionaries; those of the groups do not.
+    """
     arranged, starts = sort_by_key(hashes, keys, chosen)
     where, firsts = pa.array(arranged), pa.array(arranged[starts])
     rows = lift(spec, hashes[arranged], [], [column.take(where) for column in inputs], diffs[arranged])
-    if len(rows) == 0:
-        return Groups(rows.hashes, [key.take(firsts) for key in keys], rows.n, rows.additive, rows.best)
-    groups = _summed(spec, rows, starts)
-    groups.keys = [key.take(firsts) for key in keys]
+    groups = _summed(spec, rows, starts) if len(rows) else rows
+    groups.keys = [decoded(key.take(firsts)) for key in keys]
     return groups
 
 

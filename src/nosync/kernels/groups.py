@@ -103,8 +103,14 @@ def _ordered(names: Iterable[str]) -> list[str]:
 def sort_by_key(hashes: Uint64s, keys: Sequence[pa.Array], chosen: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """An order that brings equal keys together, ascending by hash, and where in it each group starts; of the chosen rows only, if given.
 
-    Equal hashes are confirmed on the key; keys that truly collide are put in the order of their canonical bytes.
+    Equal hashes are confirmed on the key; keys that truly collide are put in the order of their canonical bytes. A key may come as a
+    dictionary: then its different values are sorted and compared instead of its rows.
     """
+    if len(keys) == 1 and pa.types.is_dictionary(keys[0].type):
+        found = _sort_coded(hashes, keys[0], chosen)
+        if found is not None:
+            return found
+    keys = [decoded(key) for key in keys]
     order = np.argsort(hashes) if chosen is None else chosen[np.argsort(hashes[chosen])]
     sorted_hashes = hashes[order]
     same = sorted_hashes[1:] == sorted_hashes[:-1]
@@ -112,6 +118,32 @@ def sort_by_key(hashes: Uint64s, keys: Sequence[pa.Array], chosen: np.ndarray | 
         return _sort_colliding(hashes, keys, np.arange(len(hashes)) if chosen is None else chosen)
     starts = np.flatnonzero(np.concatenate(([True], ~same))) if len(order) else np.zeros(0, np.int64)
     return order, starts
+
+
+def decoded(array: pa.Array) -> pa.Array:
+    """The values themselves, where they come as a dictionary."""
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def _sort_coded(hashes: Uint64s, key: pa.DictionaryArray, chosen: np.ndarray | None) -> tuple[np.ndarray, np.ndarray] | None:
+    """As `sort_by_key`, by the codes of the dictionary; None if values of different codes have one hash (or are the same)."""
+    codes = (pc.fill_null(key.indices, len(key.dictionary)) if key.null_count else key.indices).to_numpy()
+    if chosen is not None:
+        codes, hashes = codes[chosen], hashes[chosen]
+    counts = np.bincount(codes)
+    used = np.flatnonzero(counts)
+    hash_of = np.zeros(len(counts), np.uint64)
+    hash_of[codes] = hashes
+    used = used[np.argsort(hash_of[used])]
+    ascending = hash_of[used]
+    if (ascending[1:] == ascending[:-1]).any():
+        return None
+    narrow = len(used) <= 1 << 16  # numpy sorts 16 bits by radix
+    rank = np.zeros(len(counts), np.uint16 if narrow else np.uint32)
+    rank[used] = np.arange(len(used))
+    order = np.argsort(rank[codes], kind="stable" if narrow else None)
+    starts = np.cumsum(counts[used]) - counts[used]
+    return order if chosen is None else chosen[order], starts
 
 
 def _equal_neighbours(keys: Sequence[pa.Array], order: np.ndarray, same: np.ndarray) -> bool:

@@ -44,6 +44,8 @@ def hash_columns(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> Wo
     """The unsigned hash of each row; `SEED` for rows without columns."""
     whole = [column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns]
     result = np.full(rows, SEED, np.uint64)
+    if whole and pa.types.is_dictionary(whole[0].type) and len(whole[0].dictionary) <= rows:
+        result = _hash_coded(whole.pop(0))
     for start in range(0, rows, BLOCK_ROWS):
         block = result[start : start + BLOCK_ROWS]
         hashes: Words = block
@@ -51,6 +53,14 @@ def hash_columns(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> Wo
             hashes = _hash(column.slice(start, len(block)), hashes)
         block[:] = hashes
     return result
+
+
+def _hash_coded(array: pa.DictionaryArray) -> Words:
+    """The hashes of a first column, each different value hashed once."""
+    hashes = np.append(hash_columns([array.dictionary], len(array.dictionary)), np.uint64(SEED))
+    codes = array.indices.fill_null(len(array.dictionary)) if array.indices.null_count else array.indices
+    found: Words = hashes[codes.to_numpy()]
+    return found
 
 
 def _hash(array: pa.Array, seed: Words) -> Words:

@@ -4,7 +4,7 @@ With few shards each shard's task reads the columns and keeps its own hashes: on
 files, aggregate first and send blobs. Both give the same bits as the ways through Spark's reader.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ from nosync.spark.task import CHUNK_ROWS
 
 Batches = Iterator[pa.RecordBatch]
 FEW_SHARDS = 4
+REPEATED = 0.75
 
 
 @dataclass(frozen=True)
@@ -56,16 +57,45 @@ class DirectTask:
     def _groups(self, hashes: np.ndarray, keys: list[pa.Array], inputs: list[pa.Array], chosen: np.ndarray | None = None) -> Groups:
         return grouped(self.accumulate.spec, hashes, keys, inputs, np.ones(len(hashes), np.int64), chosen)
 
+    @property
+    def _text_keys(self) -> list[str]:
+        """Keys of text or binary that are not inputs too: only keys may come as dictionaries."""
+        types = zip(self.plain.keys, self.accumulate.spec.keys, strict=True)
+        return [name for name, type in types if type in (pa.string(), pa.binary()) and name not in self.plain.inputs]
+
     def _rows(self, paths: Iterable[str]) -> Iterator[tuple[np.ndarray, list[pa.Array], list[pa.Array]]]:
         names = list(dict.fromkeys((*self.plain.keys, *self.plain.inputs)))
         for path in paths:
             with pq.ParquetFile(path, memory_map=True) as file:
-                if not names:
-                    yield np.full(file.metadata.num_rows, 42, np.uint64), [], []
-                    continue
+                footer = file.metadata
+            if not names:
+                yield np.full(footer.num_rows, 42, np.uint64), [], []
+                continue
+            repeated = repeated_texts(footer, self._text_keys)
+            with pq.ParquetFile(path, metadata=footer, read_dictionary=repeated, memory_map=True) as file:
                 for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=names, use_threads=False):
                     keys = [batch.column(name) for name in self.plain.keys]
                     yield hash_columns(keys, batch.num_rows), keys, [batch.column(name) for name in self.plain.inputs]
+
+
+def repeated_texts(footer: pq.FileMetaData, names: Sequence[str]) -> list[str]:
+    """Those of the columns, of text or binary, that are better read as a dictionary: clearly smaller in the file than value by value.
+
+    A guess from what the footer says of the first row group, with the least and the greatest value as samples of length.
+    """
+    if footer.num_row_groups == 0:
+        return []
+    group = footer.row_group(0)
+    chunks = {chunk.path_in_schema: chunk for chunk in map(group.column, range(group.num_columns))}
+    return [name for name in names if name in chunks and _is_repeated(chunks[name])]
+
+
+def _is_repeated(chunk: pq.ColumnChunkMetaData) -> bool:
+    facts = chunk.statistics
+    if not chunk.has_dictionary_page or facts is None or not facts.has_min_max:
+        return False
+    value_by_value = chunk.num_values * (4 + (len(facts.min) + len(facts.max)) / 2)
+    return bool(chunk.total_uncompressed_size < REPEATED * value_by_value)
 
 
 @dataclass(frozen=True)
