@@ -1,7 +1,5 @@
 """State may be far larger than memory: merging, scanning and looking up hold blocks, never a whole trace."""
 
-import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +9,7 @@ from nosync.model.layers import LayerInfo
 from nosync.state.layer import Layer, open_layer, split_blocks, write_layer
 from nosync.state.merge import merge_upserts, scan
 from nosync.state.search import lookup
+from tests.memory import growth_during
 
 ROWS, LAYERS, BLOCK = 500_000, 8, 8_192
 
@@ -23,31 +22,6 @@ def written(home: Path, number: int) -> LayerInfo:
     blocks = split_blocks(pa.RecordBatch.from_pydict(columns), rows=BLOCK)
     facts = {"flow": "f", "operator": "o", "shard": 0, "lower": number, "upper": number + 1, "kind": "upserts", "run": "r"}
     return write_layer(home, f"{number}.arrow", blocks, **facts)
-
-
-def anonymous_bytes() -> int:
-    """Memory of this process that is not a view of a file."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon"):
-            return int(line.split()[1]) * 1024
-    raise AssertionError("no RssAnon")
-
-
-def growth_during(work: Callable[[], None]) -> int:
-    """How much memory the work needed at its worst."""
-    before, worst, done = anonymous_bytes(), 0, threading.Event()
-
-    def watch() -> None:
-        nonlocal worst
-        while not done.wait(0.002):
-            worst = max(worst, anonymous_bytes() - before)
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    work()
-    done.set()
-    watcher.join()
-    return worst
 
 
 def test_merging_scanning_and_looking_up_hold_a_fraction_of_the_state(tmp_path: Path) -> None:
