@@ -1,6 +1,7 @@
 """What a place must be able to do to hold a flow's journal and layers.
 
-Names are relative, with slashes. A call that fails says what is known: `Unavailable` (nothing was written), `OutcomeUnknown` (read back first).
+Names are relative, with slashes.
+A call that fails says what is known: `Unavailable` (nothing was written), `OutcomeUnknown` (read back first).
 The simulation has places of its own that fail in every way these errors allow.
 """
 
