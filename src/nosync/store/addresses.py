@@ -1,0 +1,64 @@
+"""From the address of a remote to a client for it.
+
+    s3://bucket/prefix  gs://bucket/prefix  az://container/prefix  file:///folder  memory://name
+
+Clients take credentials, endpoints and regions from the environment, as `obstore` does: AWS_*, GOOGLE_*, AZURE_*.
+Their limits are short, so that a remote that does not answer is known soon; AWS_TIMEOUT and the like lengthen them.
+"""
+
+import threading
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from obstore.exceptions import BaseError
+from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
+
+from nosync.model.errors import Invalid
+from nosync.store.disk import told
+
+CLOUDS = {"s3": "AWS", "s3a": "AWS", "gs": "GOOGLE", "az": "AZURE", "abfs": "AZURE", "abfss": "AZURE"}
+POSSIBLE = "Use s3://bucket/prefix, gs://bucket/prefix, az://container/prefix, file:///folder or memory://name."
+
+LIMITS = {"connect_timeout": "5s", "timeout": "60s"}
+SWITCHES = ("allow_http", "allow_invalid_certificates")
+TEXTS = ("connect_timeout", "timeout", "proxy_url", "proxy_ca_certificate", "proxy_excludes", "user_agent")
+RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=60)}
+
+_memory: dict[str, MemoryStore] = {}
+_memory_lock = threading.Lock()
+
+
+def client_of(url: str, environment: Mapping[str, str]) -> ObjectStore:
+    """A client for the address. Nothing is sent yet. `Invalid` for an address that no client understands."""
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        folder = folder_of(parts, url)
+        with told(f'"{folder}" could not be made'):
+            folder.mkdir(parents=True, exist_ok=True)
+        return LocalStore(folder)
+    if parts.scheme == "memory":
+        with _memory_lock:
+            return _memory.setdefault(parts.netloc + parts.path, MemoryStore())
+    if parts.scheme not in CLOUDS:
+        raise Invalid(f'remote "{url}" is not an address', hint=POSSIBLE)
+    options = _client_options(CLOUDS[parts.scheme], environment)
+    try:
+        return cast(ObjectStore, from_url(url, client_options=options, retry_config=RETRIES))  # type: ignore[call-overload]
+    except (BaseError, ValueError) as error:
+        raise Invalid(f'remote "{url}" cannot be opened: {str(error).splitlines()[0]}', hint=POSSIBLE) from error
+
+
+def folder_of(parts: SplitResult, url: str) -> Path:
+    """The folder of a file:// address."""
+    if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
+        raise Invalid(f'remote "{url}" does not name a folder from the root', hint="Write file:///folder, with three slashes.")
+    return Path(unquote(parts.path))
+
+
+def _client_options(prefix: str, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Our limits and what the environment says. (A client that is given options does not look for them there.)"""
+    given = {key: environment[f"{prefix}_{key.upper()}"] for key in SWITCHES + TEXTS if f"{prefix}_{key.upper()}" in environment}
+    return LIMITS | {key: value.lower() in ("true", "1") if key in SWITCHES else value for key, value in given.items()}

@@ -1,0 +1,170 @@
+"""Files below a folder: where journal and layers live first.
+
+Promise: a name shows its whole content or is not there, also after a crash of the process. Writing ends in the page cache;
+what `sync_files` and `sync_folders` returned from survives a restart of the host.
+
+A file is written as `.<random>` beside its name and then linked or renamed to it. Files that begin with a dot are such beginnings,
+or what a crash left of them: no listing shows them.
+"""
+
+import os
+import shutil
+import stat
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from nosync.model.errors import Conflict
+from nosync.store.failures import FORBIDDEN, from_disk
+
+
+class LocalDisk:
+    """The store in a folder of this host. The folder is made by the first write; reading makes nothing."""
+
+    def __init__(self, root: Path, fsync: Callable[[int], None] = os.fsync) -> None:
+        self.root = root
+        self._fsync = fsync
+        self._root_synced = False
+
+    def path(self, name: str) -> Path:
+        """The file behind a name."""
+        return self.root / name
+
+    def create(self, name: str, content: bytes) -> None:
+        path = self.path(name)
+        with told(f'"{path}" was not created'):
+            try:
+                with whole_file(path, place=os.link) as file:
+                    file.write(content)
+            except FileExistsError:
+                raise Conflict(f'"{path}" exists already', hint="Read it back to see who wrote it.") from None
+
+    def replace(self, name: str, content: bytes) -> None:
+        path = self.path(name)
+        with told(f'"{path}" was not written'), whole_file(path) as file:
+            file.write(content)
+
+    def read(self, name: str) -> bytes | None:
+        path = self.path(name)
+        with told(f'"{path}" could not be read'):
+            try:
+                return path.read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def exists(self, name: str) -> bool:
+        path = self.path(name)
+        with told(f'"{path}" could not be looked up'):
+            try:
+                return stat.S_ISREG(os.stat(path).st_mode)
+            except FileNotFoundError:
+                return False
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        with told(f'"{self.path(folder)}" could not be listed'):
+            return dict(_files_below(self.path(folder), folder.strip("/")))
+
+    def delete(self, name: str) -> None:
+        path = self.path(name)
+        with told(f'"{path}" could not be deleted'), suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def sync_files(self, names: Iterable[str]) -> None:
+        """As the protocol says. Names that are gone have nothing to lose and are skipped."""
+        for name in names:
+            path = self.path(name)
+            with told(f'"{path}" is not synced'), suppress(FileNotFoundError):
+                self._sync_file(path)
+
+    def sync_folders(self, names: Iterable[str]) -> None:
+        """As the protocol says: each folder from the names' own up to the root, once; the first time also those that lead to the root."""
+        folders = {folder for name in names for folder in (self.root / parent for parent in Path(name).parents)}
+        for folder in sorted(folders):
+            with told(f'folder "{folder}" is not synced'), suppress(FileNotFoundError):
+                self._sync(folder)
+        if folders and not self._root_synced:
+            self._sync_way_to_root()
+
+    def _sync_file(self, path: Path) -> None:
+        descriptor = os.open(path, os.O_RDONLY)
+        with os.fdopen(descriptor, "rb") as file:
+            try:
+                self._fsync(descriptor)
+            except OSError:
+                self._write_anew(file, path)
+
+    def _write_anew(self, file: IO[bytes], path: Path) -> None:
+        """After a failed fsync the system may hold the pages for clean, so that a second fsync would succeed and mean nothing.
+
+        If it has dropped the pages as well, the copy is of older bytes: the checksums of layers and records tell.
+        """
+        with whole_file(path) as copy:
+            shutil.copyfileobj(file, copy, 1 << 20)
+            copy.flush()
+            self._fsync(copy.fileno())
+        self._sync(path.parent)
+
+    def _sync_way_to_root(self) -> None:
+        """A home that was just made is a name in the folder above. Folders that this user may not even open were not made by it."""
+        for folder in self.root.absolute().parents:
+            with told(f'folder "{folder}" is not synced'):
+                try:
+                    self._sync(folder)
+                except OSError as error:
+                    if error.errno not in FORBIDDEN:
+                        raise
+        self._root_synced = True
+
+    def _sync(self, path: Path) -> None:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            self._fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def whole_file(path: Path, place: Callable[[str, Path], None] = os.replace) -> Iterator[IO[bytes]]:
+    """A file that gets its name when the block has ended well; otherwise nothing is left of it. Folders are made as needed.
+
+    With `os.link` to place it, a name that is taken stays as it is, and `FileExistsError` is raised.
+    """
+    beginning = f"{path.parent}/.{uuid.uuid4().hex}"
+    try:
+        with _opened(beginning, path.parent) as file:
+            yield file
+        place(beginning, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(beginning)
+
+
+def _opened(beginning: str, folder: Path) -> IO[bytes]:
+    try:
+        return open(beginning, "xb")
+    except FileNotFoundError:
+        folder.mkdir(parents=True, exist_ok=True)
+        return open(beginning, "xb")
+
+
+def _files_below(folder: Path, name: str) -> Iterator[tuple[str, int]]:
+    """Files may come and go meanwhile: what is there all the time is listed."""
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            below = f"{name}/{entry.name}" if name else entry.name
+            if entry.is_dir():
+                yield from _files_below(folder / entry.name, below)
+            elif not entry.name.startswith("."):
+                with suppress(FileNotFoundError):
+                    yield below, entry.stat().st_size
+
+
+@contextmanager
+def told(action: str) -> Iterator[None]:
+    """Failures of the system as `Unavailable`, with what they mean."""
+    try:
+        yield
+    except OSError as error:
+        raise from_disk(error, action) from error

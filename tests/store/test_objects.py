@@ -1,0 +1,123 @@
+"""Layers travel whole, compressed and in bounded memory; nobody sees how they are stored."""
+
+import io
+import os
+from pathlib import Path
+
+import obstore
+import pyarrow as pa
+import pytest
+
+from nosync.model.errors import Corrupt, Unavailable
+from nosync.store.disk import LocalDisk
+from nosync.store.objects import BLOCK, PART, Objects, open_remote
+from tests.memory import growth_during
+
+LAYER = "layers/spend%2Faggregate/0/1-2-1.0a-0b.arrow"
+CONTENTS = {
+    "empty": b"",
+    "small": b"some rows" * 100,
+    "a block": bytes(BLOCK),
+    "more than a block": bytes(BLOCK + 1),
+    "more than two parts": os.urandom(2 * PART + 12_345),
+}
+
+
+@pytest.mark.parametrize("name", [LAYER, "journal/rollups/1-2"])
+@pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS.keys())
+def test_a_file_comes_back_as_it_went(remote: Objects, disk: LocalDisk, tmp_path: Path, name: str, content: bytes) -> None:
+    disk.create(name, content)
+    travelled = remote.upload(name, disk)
+    assert remote.sizes("") == {name: travelled}
+    assert remote.exists(name)
+    other = LocalDisk(tmp_path / "other")
+    assert remote.download(name, other)
+    assert other.read(name) == content
+    assert remote.read(name) == content
+    assert other.sizes("") == {name: len(content)}
+
+
+def test_a_layer_is_compressed_in_a_form_that_other_tools_read(remote: Objects, disk: LocalDisk) -> None:
+    content = b"some rows" * 1_000_000
+    disk.create(LAYER, content)
+    assert remote.upload(LAYER, disk) < len(content) / 100
+    stored = bytes(obstore.get(remote._store, LAYER + ".zst").bytes())
+    assert pa.CompressedInputStream(io.BytesIO(stored), "zstd").read() == content
+
+
+def test_an_upload_can_be_repeated(remote: Objects, disk: LocalDisk) -> None:
+    disk.create(LAYER, b"rows")
+    assert remote.upload(LAYER, disk) == remote.upload(LAYER, disk)
+    assert remote.read(LAYER) == b"rows"
+
+
+def test_an_uploaded_layer_can_be_deleted(remote: Objects, disk: LocalDisk) -> None:
+    disk.create(LAYER, b"rows")
+    remote.upload(LAYER, disk)
+    remote.delete(LAYER)
+    assert remote.sizes("") == {}
+    assert not remote.exists(LAYER)
+
+
+def test_downloading_what_is_not_there_says_so_and_leaves_no_file(remote: Objects, disk: LocalDisk) -> None:
+    assert not remote.download(LAYER, disk)
+    assert not disk.root.exists()
+
+
+def test_uploading_what_is_not_there_is_corrupt_and_leaves_no_object(remote: Objects, disk: LocalDisk) -> None:
+    with pytest.raises(Corrupt, match="is not there"):
+        remote.upload(LAYER, disk)
+    assert remote.sizes("") == {}
+
+
+@pytest.mark.parametrize("damage", ["truncated", "other bytes"])
+def test_a_damaged_object_is_corrupt_and_leaves_no_file(remote: Objects, disk: LocalDisk, damage: str) -> None:
+    disk.create(LAYER, os.urandom(100_000))
+    remote.upload(LAYER, disk)
+    stored = bytes(obstore.get(remote._store, LAYER + ".zst").bytes())
+    obstore.put(remote._store, LAYER + ".zst", stored[:-100] if damage == "truncated" else b"other" + stored)
+    disk.delete(LAYER)
+    with pytest.raises(Corrupt, match="cannot be decompressed"):
+        remote.download(LAYER, disk)
+    assert [path for path in disk.root.rglob("*") if path.is_file()] == []
+
+
+def test_a_large_file_is_never_held_in_memory(tmp_path: Path, disk: LocalDisk) -> None:
+    size = 512 << 20
+    path = disk.path(LAYER)
+    path.parent.mkdir(parents=True)
+    block = os.urandom(BLOCK)
+    with open(path, "wb") as file:
+        for _ in range(size // BLOCK):
+            file.write(block)
+    remote, other = open_remote(f"file://{tmp_path}/remote"), LocalDisk(tmp_path / "other")
+
+    def there_and_back() -> None:
+        remote.upload(LAYER, disk)
+        remote.download(LAYER, other)
+
+    assert growth_during(there_and_back) < size / 4
+    assert other.sizes("") == {LAYER: size}
+
+
+def test_a_file_that_fails_on_the_way_leaves_no_object(remote: Objects, disk: LocalDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk.create(LAYER, os.urandom(2 * PART))
+
+    def broken(content: bytes) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("nosync.store.objects._frame", broken)
+    with pytest.raises(Unavailable, match="could not be read"):
+        remote.upload(LAYER, disk)
+    assert remote.sizes("") == {}
+
+
+def test_a_folder_that_stands_for_a_bucket_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[tuple[str, str]] = []
+    for call in ("sync_files", "sync_folders"):
+        monkeypatch.setattr(LocalDisk, call, lambda self, names, call=call: synced.extend((call, name) for name in names))
+    remote = open_remote(f"file://{tmp_path}")
+    remote.create("record", b"x")
+    remote.replace("record", b"y")
+    remote.upload("record", LocalDisk(tmp_path))
+    assert synced == [("sync_files", "record"), ("sync_folders", "record")] * 3
