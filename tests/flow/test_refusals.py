@@ -45,7 +45,6 @@ def test_an_undeclared_nondeterministic_function_is_refused(flow: ns.Flow, rows:
 
 
 PIECES: dict[str, Callable[[DataFrame], DataFrame]] = {
-    "an outer join": lambda rows: rows.alias("a").join(rows.alias("b"), F.expr("a.k = b.k and a.x < b.x"), "left"),
     "a window function": lambda rows: rows.withColumn("n", F.row_number().over(Window.partitionBy("k").orderBy("x"))),
     "a limit": lambda rows: rows.orderBy("x").limit(3),
     "an offset": lambda rows: rows.offset(3),

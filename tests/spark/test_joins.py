@@ -19,6 +19,29 @@ def test_every_kind_of_join_on_equal_keys(quick: SparkSession, tmp_path: Path, s
     check_queries(quick, tmp_path, queries, seed, shards=1 + 2 * seed)
 
 
+CONDITIONS = ["a.k = b.k and x < y", "t <=> u and x <> y", "x < y"]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_every_kind_of_join_with_conditions_beyond_equal_keys(quick: SparkSession, tmp_path: Path, seed: int) -> None:
+    pairs = [(kind, CONDITIONS[(place + seed) % len(CONDITIONS)]) for place, kind in enumerate(KINDS)]
+    queries = [f"select * from a {kind} b on {condition}" for kind, condition in pairs]
+    queries += [
+        "select *, exists (select 1 from b where b.k = a.k and y >= x) as e from a",
+        "select * from a where k not in (select k from b)",
+        "select * from a where (k, t) not in (select k, u from b where y > 1)",
+        "select l.k, l.x, r.t from a l full join a r on l.k = r.k and l.x < r.x",
+    ]
+    check_queries(quick, tmp_path, queries, 20 + seed, shards=1 + 3 * seed)
+
+
+def test_set_operations(quick: SparkSession, tmp_path: Path) -> None:
+    sets = ["intersect", "except", "intersect all", "except all"]
+    queries = [f"select k, t from a {operation} select k, u from b" for operation in sets]
+    queries += ["select x from a except select y from b union select y from b where k = 1", "select * from a left semi join b"]
+    check_queries(quick, tmp_path, [*queries, "select * from a left anti join b"], 31, shards=2)
+
+
 def test_joins_nest_with_aggregates_unions_and_each_other(quick: SparkSession, tmp_path: Path) -> None:
     queries = [
         "select l.k, l.t, r.x from a l join a r on l.k = r.k",

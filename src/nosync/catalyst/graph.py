@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 from nosync.catalyst.bridge import Java, Target
 from nosync.kernels.accumulate import Accumulation
 from nosync.kernels.join import Joining
+from nosync.kernels.matching import Matching
 
 DIFF = "_diff"
 HASH = "_hash"
@@ -61,6 +62,10 @@ class Template:
     @property
     def placed(self) -> bool:
         return len(self.carried) == 2
+
+    def under(self, plan: Java, output: list[Java] | None = None) -> "Template":
+        """With one more node of Spark's plan on top, which passes on what is carried; it has the same columns unless told otherwise."""
+        return Template(Branch(plan, [self.piece]), self.output if output is None else output, self.carried, self.append_only)
 
 
 def holes(piece: Piece) -> Iterator[Hole]:
@@ -163,6 +168,25 @@ class JoinNode:
 
 
 @dataclass(eq=False, slots=True)
+class MatchNode:
+    """Rows of one side of a join, by whether they are part of any of the pairs that its input tells. `columns` are the side's."""
+
+    name: str
+    feed: Template
+    spec: Matching
+    columns: pa.Schema
+    schema: StructType
+    view: str = ""
+    append_only: bool = False
+    placed: bool = True
+    plan: Java = None
+
+    @property
+    def fingerprint(self) -> str:
+        return self.feed.fingerprint
+
+
+@dataclass(eq=False, slots=True)
 class ViewNode:
     """A named view. `backing` says which columns of an accumulate operator are its rows; without one it keeps rows of its own."""
 
@@ -194,7 +218,7 @@ class Backing:
     columns: list[int]
 
 
-Operator = AccumulateNode | RegroupNode | JoinNode
+Operator = AccumulateNode | RegroupNode | JoinNode | MatchNode
 Node = SourceNode | Operator | GatheredNode | ViewNode
 
 

@@ -2,7 +2,7 @@
 
 Spark says which conditions are equalities of keys (null-safe ones become two keys each). Both sides' changes go to the shards
 of their keys in one exchange. A join without keys has one key for all, and so one shard. What else the condition says is Spark's to
-decide, pair by pair: for an inner join a filter above is enough.
+decide, pair by pair: for an inner join a filter above is enough, for the others see `matches`.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 from nosync.catalyst.arrow import arrow_type
 from nosync.catalyst.bridge import Catalyst, Java, children, data_type, items, kind
 from nosync.catalyst.fingerprint import fingerprint, text
-from nosync.catalyst.graph import HASH, ROW, SIDE, TELLS, Branch, Hole, JoinNode, Piece, Template
+from nosync.catalyst.graph import HASH, ROW, SIDE, TELLS, Branch, Hole, JoinNode, Template
+from nosync.catalyst.matches import by_pair, existence
 from nosync.catalyst.refusal import check_key, refuse_node
 from nosync.kernels.join import LEFT, MATCHED, RIGHT, How, Joining
 
@@ -33,6 +34,7 @@ HOWS: dict[str, How] = {
     "LeftAnti": "anti",
     "ExistenceJoin": "existence",
 }
+SIDES = {"right": (RIGHT,), "full": (LEFT, RIGHT)}  # sides of which rows without a match count; else the left
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,28 +53,30 @@ def joined(query: "Query", plan: Java) -> Template:
         raise refuse_node(plan, query.view)
     keys = _keys(query, plan)
     left, right = (query.template(child) for child in _sides(plan, how))
-    if keys.rest is not None and how != "inner":
-        raise refuse_node(plan, query.view)
-    node = query.known(JoinNode, plan, [left, right])
-    if node is None:
-        node = _JoinNodes(query, plan, how, keys, left, right).node()
-        query.operators.append(node)
-    carried = query.carried(node.placed)
+    if keys.rest is None or how == "inner":
+        return _by_key(query, plan, _JoinNodes(query, plan, how, keys, left, right))
+    told = _JoinNodes(query, plan, "inner", keys, left, right, SIDES.get(how, (LEFT,)))
+    tells = query.catalyst.attribute(TELLS, query.catalyst.types.IntegerType)
+    pairs = told.template([*left.output, *right.output, tells])
+    return by_pair(query, plan, how, pairs.under(_counting(query, pairs, keys.rest, tells)))
+
+
+def _by_key(query: "Query", plan: Java, nodes: "_JoinNodes") -> Template:
+    """Equal keys decide which rows match; for pairs, a filter above decides the rest."""
     output = items(plan.output())
-    if how == "existence":
-        return Template(_existence(query, plan, node, carried), output, carried, node.append_only)
-    hole = Hole(node, output + carried)
-    piece: Piece = hole if keys.rest is None else Branch(query.catalyst.logical.Filter(keys.rest, plan), [hole])
-    return Template(piece, output, carried, node.append_only)
+    if nodes.how == "existence":
+        tells = query.catalyst.attribute(TELLS, query.catalyst.types.IntegerType)
+        found = nodes.template([*output[:-1], tells])
+        return found.under(existence(query.catalyst, output, found.carried, tells), output)
+    found = nodes.template(output)
+    return found if nodes.keys.rest is None else found.under(query.catalyst.logical.Filter(nodes.keys.rest, query.catalyst.nowhere))
 
 
-def _existence(query: "Query", plan: Java, node: JoinNode, carried: list[Java]) -> Branch:
-    """The left's columns, and whether the row has a match."""
-    catalyst, output = query.catalyst, items(plan.output())
-    tells = catalyst.attribute(TELLS, catalyst.types.IntegerType)
-    exists = catalyst.expressions.EqualTo(tells, catalyst.literal(MATCHED, catalyst.types.IntegerType))
-    columns = [*output[:-1], catalyst.alias(exists, output[-1].name(), like=output[-1]), *carried]
-    return Branch(catalyst.project(columns, catalyst.nowhere), [Hole(node, [*output[:-1], tells, *carried])])
+def _counting(query: "Query", pairs: Template, condition: Java, tells: Java) -> Java:
+    """A filter that lets only those pairs through that the condition counts."""
+    expressions, types = query.catalyst.expressions, query.catalyst.types
+    row = expressions.Not(expressions.EqualTo(tells, query.catalyst.literal(MATCHED, types.IntegerType)))
+    return query.catalyst.logical.Filter(expressions.Or(row, condition), query.catalyst.nowhere)
 
 
 def _sides(plan: Java, how: How) -> list[Java]:
@@ -107,6 +111,15 @@ class _JoinNodes:
     right: Template
     told: tuple[int, ...] = ()
 
+    def template(self, output: list[Java]) -> Template:
+        """The operator's change under these attributes; the operator is made where there is none yet."""
+        node = self.query.known(JoinNode, self.plan, [self.left, self.right])
+        if node is None:
+            node = self._node()
+            self.query.operators.append(node)
+        carried = self.query.carried(node.placed)
+        return Template(Hole(node, output + carried), output, carried, node.append_only)
+
     @property
     def catalyst(self) -> Catalyst:
         return self.query.catalyst
@@ -116,7 +129,7 @@ class _JoinNodes:
         """Columns of the right that anybody asks for."""
         return [] if self.how in ("semi", "anti", "existence") else self.right.output
 
-    def node(self) -> JoinNode:
+    def _node(self) -> JoinNode:
         names = self._names(self.keys.left, "l", self.left.output), self._names(self.keys.right, "r", self._right_output)
         spec = Joining(self.how, names[0], names[1], self.told)
         branches = self._branch(LEFT, spec), self._branch(RIGHT, spec)

@@ -11,7 +11,6 @@ from nosync.catalyst.bridge import Java, children, items, kind
 from nosync.model.errors import Refused
 
 LATER = {
-    "Join": ("an outer join with more than equal keys", "Join on equal keys only, or use an inner join; compare the rest when reading."),
     "Window": ("a window function", "Window functions are not there yet; aggregate instead, or rank when reading the view."),
     "GlobalLimit": ("a limit", "Take the limit when reading the view: run.view(...).orderBy(...).limit(...)."),
     "LocalLimit": ("a limit", "Take the limit when reading the view: run.view(...).orderBy(...).limit(...)."),

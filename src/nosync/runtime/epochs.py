@@ -23,8 +23,9 @@ from nosync.journal.names import source_folder
 from nosync.runtime.merging import Merger
 from nosync.runtime.program import Program, check_same
 from nosync.runtime.progress import progress
+from nosync.spark.empty import empty_result
 from nosync.spark.failure import disk_failed, explain
-from nosync.spark.job import EpochJob, Setting, empty_result
+from nosync.spark.job import EpochJob, Setting
 from nosync.spark.receipts import Receipt, agreed
 from nosync.spark.session import EPOCH_POOL, check_home, flow_session
 

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
 from pyspark import RDD, Accumulator
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
@@ -25,19 +23,21 @@ from nosync.catalyst.graph import (
     Graph,
     Hole,
     JoinNode,
+    MatchNode,
     Node,
-    Operator,
     Piece,
     RegroupNode,
     SourceNode,
     ViewNode,
     holes,
 )
+from nosync.catalyst.walk import late as late_node
+from nosync.catalyst.walk import stateful, whole
 from nosync.model.layers import Kind, LayerInfo
 from nosync.model.shards import shard_expression
 from nosync.spark.accumulate import AccumulateTask
 from nosync.spark.direct import FEW_SHARDS, AloneTask, DirectTask
-from nosync.spark.join import JoinTask
+from nosync.spark.join import JoinTask, MatchTask
 from nosync.spark.receipts import Receipt, agreed, collector
 from nosync.spark.retain import GatherTask, RetainTask, SettleTask
 from nosync.spark.task import Work
@@ -155,7 +155,7 @@ class EpochJob:
         graph = self.setting.graph
         views = [view for view in graph.views.values() if view.feed is not None]
         unread = [operator for operator in graph.operators if not self.consumers.get(id(operator))]
-        return [node for node in (*views, *unread) if _late(node) == late and self._moves(node)]
+        return [node for node in (*views, *unread) if late_node(node) == late and self._moves(node)]
 
     def _end(self, node: Node) -> DataFrame:
         return self._retain(node) if isinstance(node, ViewNode) else self.catalyst.frame(self.plan(node))
@@ -167,10 +167,10 @@ class EpochJob:
                 return node.name in self.changes
             case ViewNode():
                 return self._piece_moves(node.body.piece)
-            case AccumulateNode() | RegroupNode() | JoinNode():
-                unborn = _whole(node) and not self.covers(node.name)
-                return unborn or self._piece_moves(node.feed.piece)
-        return False
+            case GatheredNode():
+                return False
+        unborn = whole(node) and not self.covers(node.name)
+        return unborn or self._piece_moves(node.feed.piece)
 
     def _piece_moves(self, piece: Piece) -> bool:
         return any(self._moves(hole.node) for hole in holes(piece))
@@ -179,7 +179,7 @@ class EpochJob:
         """The node's change as a plan; shared by all its readers."""
         if id(node) not in self.frames:
             plan = self._build(node)
-            if self.consumers.get(id(node), 0) > 1 and not isinstance(node, SourceNode) and _stateful(node):
+            if self.consumers.get(id(node), 0) > 1 and not isinstance(node, SourceNode) and stateful(node):
                 frame = self.catalyst.frame(plan).persist()
                 self.persisted.append(frame)
                 plan = frame._jdf.queryExecution().analyzed()
@@ -198,6 +198,8 @@ class EpochJob:
                 return _logical(self._regroup(node))
             case JoinNode():
                 return _logical(self._join(node))
+            case MatchNode():
+                return _logical(self._match(node))
         raise AssertionError(node)
 
     def _nothing(self, node: SourceNode) -> DataFrame:
@@ -290,6 +292,12 @@ class EpochJob:
         task = JoinTask(works, node.spec, node.payloads, arrow_schema(schema, node.name))
         return self._exchange(rows).mapInArrow(task, schema)
 
+    def _match(self, node: MatchNode) -> DataFrame:
+        rows = self._exchange(self.catalyst.frame(self._fill(node.feed.piece)))
+        schema = _changing(node.schema)
+        task = MatchTask(self._work(node.name, "upserts"), node.spec, node.columns, arrow_schema(schema, node.name))
+        return rows.mapInArrow(task, schema)
+
     def _retain(self, view: ViewNode) -> DataFrame:
         assert view.feed is not None and view.payload is not None
         body = self._aliased(Hole(view, view.body.output + view.body.carried), self.plan(view))  # a persisted plan has new ids
@@ -297,28 +305,6 @@ class EpochJob:
         task = RetainTask(self._work(view.operator, "diffs"), view.payload)
         placed = rows if view.placed else self._exchange(rows)
         return placed.mapInArrow(task, NOTHING)
-
-
-def _whole(node: Operator) -> bool:
-    """Whether the node has a row even over no input."""
-    match node:
-        case AccumulateNode():
-            return node.spec.whole
-        case RegroupNode():
-            return node.empty is not None
-    return False
-
-
-def _late(node: Node) -> bool:
-    """Whether the node depends on rejected rows."""
-    match node:
-        case SourceNode():
-            return node.name.endswith(".rejected")
-        case ViewNode():
-            return any(_late(hole.node) for hole in holes(node.body.piece))
-        case AccumulateNode() | RegroupNode() | JoinNode():
-            return any(_late(hole.node) for hole in holes(node.feed.piece))
-    return False
 
 
 def _observed(execution: Java) -> dict[str, dict[str, int]]:
@@ -339,38 +325,3 @@ def _changing(schema: StructType, placed: bool = True) -> StructType:
     """The schema of a change."""
     carried = ("_hash", "_diff") if placed else ("_diff",)
     return StructType(list(schema.fields) + [StructField(name, LongType()) for name in carried])
-
-
-def _stateful(node: Node) -> bool:
-    """Whether computing the node's change runs kernels: then it must not be computed twice."""
-    match node:
-        case SourceNode() | GatheredNode():
-            return False
-        case ViewNode():
-            return _reaches_state(node.body.piece)
-    return True
-
-
-def _reaches_state(piece: Piece) -> bool:
-    if isinstance(piece, Branch):
-        return any(_reaches_state(child) for child in piece.children)
-    return _stateful(piece.node)
-
-
-def empty_result(session: SparkSession, node: RegroupNode) -> pa.RecordBatch | str:
-    """What an aggregate without a key answers over no rows, as the one row it settles on; in words where it fails over no rows."""
-    catalyst = Catalyst(session)
-    whole: Java = node.empty
-    below = items(whole.children())[0]
-    nothing = catalyst.logical.LocalRelation(below.output(), catalyst.seq([]), False, catalyst.jvm.scala.Option.empty())
-    aggregate = catalyst.with_children(whole, [nothing])
-    output = items(aggregate.output())
-    columns = [catalyst.alias(a, f"c{i}") for i, a in enumerate(output)]
-    columns.append(catalyst.alias(catalyst.hash(output), "_row"))
-    try:
-        table = catalyst.frame(catalyst.project(columns, aggregate)).toArrow()
-    except (PySparkException, Py4JJavaError) as error:
-        return str(error).strip().splitlines()[0]
-    arrays = {"_hash": pa.array([42], pa.uint64()), "_row": table.column("_row").combine_chunks().view(pa.uint64())}
-    arrays |= {f.name: table.column(f.name).combine_chunks().cast(f.type) for f in node.settled}
-    return pa.RecordBatch.from_pydict(arrays | {"_count": pa.array([1], pa.int64())})

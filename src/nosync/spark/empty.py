@@ -1,0 +1,28 @@
+"""What an aggregate answers over no rows. Spark is asked, once, when a run starts."""
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from nosync.catalyst.bridge import Catalyst, Java, items
+from nosync.catalyst.graph import RegroupNode
+
+
+def empty_result(session: SparkSession, node: RegroupNode) -> pa.RecordBatch | str:
+    """What an aggregate without a key answers over no rows, as the one row it settles on; in words where it fails over no rows."""
+    catalyst = Catalyst(session)
+    whole: Java = node.empty
+    below = items(whole.children())[0]
+    nothing = catalyst.logical.LocalRelation(below.output(), catalyst.seq([]), False, catalyst.jvm.scala.Option.empty())
+    aggregate = catalyst.with_children(whole, [nothing])
+    output = items(aggregate.output())
+    columns = [catalyst.alias(a, f"c{i}") for i, a in enumerate(output)]
+    columns.append(catalyst.alias(catalyst.hash(output), "_row"))
+    try:
+        table = catalyst.frame(catalyst.project(columns, aggregate)).toArrow()
+    except (PySparkException, Py4JJavaError) as error:
+        return str(error).strip().splitlines()[0]
+    arrays = {"_hash": pa.array([42], pa.uint64()), "_row": table.column("_row").combine_chunks().view(pa.uint64())}
+    arrays |= {f.name: table.column(f.name).combine_chunks().cast(f.type) for f in node.settled}
+    return pa.RecordBatch.from_pydict(arrays | {"_count": pa.array([1], pa.int64())})
