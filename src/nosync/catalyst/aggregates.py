@@ -140,7 +140,7 @@ def _overflow(function: Java) -> Overflow:
 
 def rebind(catalyst: Catalyst, expression: Java, grouping: list[Java], keys: list[Java], found: list[Java], results: list[Java]) -> Java:
     """The expression with each function call and grouping key replaced by the column that now holds it."""
-    if kind(expression) == "AggregateExpression":
+    if kind(expression) in ("AggregateExpression", "PythonUDAF"):
         return results[next(i for i, call in enumerate(found) if call.equals(expression))]
     for key, column in zip(grouping, keys, strict=True):
         if key.semanticEquals(expression):

@@ -65,7 +65,7 @@ class Catalyst:
         return self.seq([])
 
     @cached_property
-    def _none(self) -> Java:
+    def none(self) -> Java:
         return self.jvm.scala.Option.empty()
 
     @cached_property
@@ -119,12 +119,12 @@ class Catalyst:
         """The expression under a name; with `like`, in place of that attribute: whatever is bound to it stays bound."""
         identity = self.new_id() if like is None else like.exprId()
         qualifier = self._empty if like is None else like.qualifier()
-        return self._alias(expression, name, identity, qualifier, self._none, self._empty)
+        return self._alias(expression, name, identity, qualifier, self.none, self._empty)
 
     def renamed(self, columns: Sequence[Java], targets: Sequence["Target"], plan: Java) -> Java:
         """The columns of a plan in the place of other attributes, one by one."""
         pairs = zip(columns, targets, strict=True)
-        aliases = [self._alias(column, t.name, t.identity, t.qualifier, self._none, self._empty) for column, t in pairs]
+        aliases = [self._alias(column, t.name, t.identity, t.qualifier, self.none, self._empty) for column, t in pairs]
         return self.project(aliases, plan)
 
     def project(self, columns: Sequence[Java], plan: Java) -> Java:
@@ -148,6 +148,16 @@ class Catalyst:
     def normalised(self, key: Java) -> Java:
         """A grouping key as Spark groups it: one NaN, one zero."""
         return self._normaliser.normalize(key)
+
+    def join(self, left: Java, right: Java, how: str, condition: Java) -> Java:
+        """A join; `how` is the name of Catalyst's join type."""
+        sort = getattr(getattr(self.jvm, f"org.apache.spark.sql.catalyst.plans.{how}$"), "MODULE$")
+        return self.logical.Join(left, right, sort, self.jvm.scala.Option.apply(condition), self.logical.JoinHint.NONE())
+
+    def count_rows(self) -> Java:
+        """count(1), as an aggregate function call."""
+        one = self.literal(1, self.types.IntegerType)
+        return self.expressions.aggregate.Count(self.seq([one])).toAggregateExpression()
 
     def equi_join_keys(self, join: Java) -> tuple[list[Java], list[Java], Java | None] | None:
         """What Spark would hash a join by: the keys of the left, those of the right, and the rest of the condition; None without a key."""

@@ -52,10 +52,10 @@ class Query:
 
     def _template(self, plan: Java) -> Template:
         name = kind(plan)
-        for expression in items(plan.expressions()):
-            refuse_subquery(expression, self.view)
         if name in WITHOUT_MEANING:
             return self._template(children(plan)[0])
+        for expression in items(plan.expressions()):
+            refuse_subquery(expression, self.view)
         if name == "Project":
             return self._project(plan)
         if name in NARROW:

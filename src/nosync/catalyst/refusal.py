@@ -21,7 +21,7 @@ LATER = {
     "MapInArrow": ("mapInArrow", "It sees batches, not rows; use a pandas or Arrow UDF in select(...)."),
     "Sample": ("a sample", "It would change with every run; filter on a hash instead: where(pmod(xxhash64(key), 100) < 10)."),
 }
-SUBQUERIES = ("ScalarSubquery", "Exists", "InSubquery", "ListQuery", "DynamicPruningSubquery")
+SUBQUERIES = ("ScalarSubquery", "Exists", "ListQuery", "LateralSubquery")
 CLOCKS = ("CurrentTimestamp", "Now", "CurrentDate", "LocalTimestamp", "CurrentTime")
 
 
@@ -36,7 +36,7 @@ def refuse_subquery(expression: Java, view: str) -> None:
     if kind(expression) in SUBQUERIES:
         raise Refused(
             f'view "{view}" uses a subquery in an expression, which cannot be maintained yet: {_shorten(str(expression.sql()))}',
-            hint="Make the subquery a view of its own and combine the two when reading.",
+            hint="Make the subquery a view of its own and join it.",
         )
     for child in children(expression):
         refuse_subquery(child, view)
@@ -68,6 +68,8 @@ def _check_expression(expression: Java, view: str) -> None:
         )
     if name == "Measure":
         raise Refused(f'view "{view}" asks for a measure: {expression.sql()}', hint="Write out the aggregate instead.")
+    if name in SUBQUERIES:
+        check_analyzed(expression.plan(), view)
     inner = children(expression)
     culprit = not expression.deterministic() and all(child.deterministic() for child in inner)
     if culprit and not _aggregates(expression):
