@@ -66,7 +66,15 @@ class Catalyst:
 
     @cached_property
     def none(self) -> Java:
-        return self.jvm.scala.Option.empty()
+        return self.option(None)
+
+    @cached_property
+    def zero(self) -> Java:
+        """0 as a bigint."""
+        return self.expressions.Literal.default(self.types.LongType)
+
+    def option(self, value: Java | None) -> Java:
+        return self.jvm.scala.Option.apply(value)
 
     @cached_property
     def _alias(self) -> Java:
@@ -152,12 +160,17 @@ class Catalyst:
     def join(self, left: Java, right: Java, how: str, condition: Java) -> Java:
         """A join; `how` is the name of Catalyst's join type."""
         sort = getattr(getattr(self.jvm, f"org.apache.spark.sql.catalyst.plans.{how}$"), "MODULE$")
-        return self.logical.Join(left, right, sort, self.jvm.scala.Option.apply(condition), self.logical.JoinHint.NONE())
+        return self.logical.Join(left, right, sort, self.option(condition), self.logical.JoinHint.NONE())
 
-    def count_rows(self) -> Java:
-        """count(1), as an aggregate function call."""
-        one = self.literal(1, self.types.IntegerType)
-        return self.expressions.aggregate.Count(self.seq([one])).toAggregateExpression()
+    def count(self, expression: Java = None) -> Java:
+        """A call of count: of rows, or of those where the expression is not null."""
+        counted = self.literal(1, self.types.IntegerType) if expression is None else expression
+        return self.expressions.aggregate.Count(self.seq([counted])).toAggregateExpression()
+
+    def null_aware_key(self, join: Java) -> tuple[Java, Java] | None:
+        """The key of the left and of the right where the join is a `not in` with one column."""
+        found = self.jvm.org.apache.spark.sql.catalyst.planning.ExtractSingleColumnNullAwareAntiJoin.unapply(join)
+        return (found.get()._1().head(), found.get()._2().head()) if found.isDefined() else None
 
     def equi_join_keys(self, join: Java) -> tuple[list[Java], list[Java], Java | None] | None:
         """What Spark would hash a join by: the keys of the left, those of the right, and the rest of the condition; None without a key."""

@@ -10,6 +10,7 @@ from nosync.catalyst.bridge import Catalyst, items, kind
 from nosync.catalyst.graph import HASH, ROW, AccumulateNode, Backing, Branch, Graph, Hole, SourceNode, Template, ViewNode
 from nosync.catalyst.query import Query
 from nosync.catalyst.refusal import check_analyzed
+from nosync.catalyst.spread import spread_joins
 from nosync.catalyst.subqueries import without_subqueries
 
 
@@ -32,7 +33,8 @@ class Compiler:
         execution = query._jdf.queryExecution()
         check_analyzed(execution.analyzed(), name)
         compiled = Query(self.catalyst, name, self.graph, self.leaves)
-        body = _aligned(self.catalyst, compiled.template(without_subqueries(self.catalyst, execution.optimizedPlan())), query.schema)
+        plan = spread_joins(self.catalyst, without_subqueries(self.catalyst, execution.optimizedPlan()))
+        body = _aligned(self.catalyst, compiled.template(plan), query.schema)
         backing = _backing(body)
         node = ViewNode(name, body, query.schema, backing)
         payload = arrow_schema(_numbered(query.schema), f'view "{name}"')

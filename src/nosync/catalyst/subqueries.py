@@ -1,8 +1,7 @@
 """Uncorrelated scalar subqueries as joins.
 
 Spark leaves them inside expressions and runs them apart from the plan; it has made joins of all others. Here the node that asks gets its
-value from a join with the subquery's one row (`LeftSingle`: null where there is none, an error where there are two). That row is copied
-to each of `SPREAD` places, and the rows that ask for it are spread over them, so that they need not all lie in one shard.
+value from a join with the subquery's one row (`LeftSingle`: null where there is none, an error where there are two), spread as in `spread`.
 """
 
 from collections.abc import Callable
@@ -10,8 +9,8 @@ from dataclasses import dataclass, field
 
 from nosync.catalyst.aggregates import aggregate_expressions, rebind
 from nosync.catalyst.bridge import Catalyst, Java, children, items, kind
+from nosync.catalyst.spread import with_copies
 
-SPREAD = 64  # the upper 6 bits of a hash of 32
 PRUNING = ("DynamicPruningSubquery", "BloomFilterMightContain")  # filters that only save work: true without them
 
 CALLS = ("AggregateExpression", "PythonUDAF")
@@ -66,19 +65,10 @@ class _Asking:
     def answered(self, child: Java) -> Java:
         """The child with the columns of all answers."""
         for subquery, column in self.answers:
-            child = self._joined(child, _one_row(self.catalyst, subquery), column)
+            sides = with_copies(self.catalyst, child, _one_row(self.catalyst, subquery), [column])
+            joined = self.catalyst.join(sides[0], sides[1], "LeftSingle", sides[2])
+            child = self.catalyst.project([*items(child.output()), column], joined)
         return child
-
-    def _joined(self, child: Java, row: Java, column: Java) -> Java:
-        catalyst, types, output = self.catalyst, self.catalyst.types, items(child.output())
-        hashed = catalyst.expressions.Murmur3Hash(catalyst.seq(output or [catalyst.null(types.IntegerType)]), 42)
-        place = catalyst.alias(catalyst.expressions.ShiftRightUnsigned(hashed, catalyst.literal(26, types.IntegerType)), "place")
-        left = catalyst.project([*output, place], child)
-        copy = catalyst.attribute("copy", types.IntegerType, nullable=False)
-        copies = [catalyst.seq([*items(row.output()), catalyst.literal(i, types.IntegerType)]) for i in range(SPREAD)]
-        right = catalyst.logical.Expand(catalyst.seq(copies), catalyst.seq([column, copy]), row)
-        joined = catalyst.join(left, right, "LeftSingle", catalyst.expressions.EqualTo(place.toAttribute(), copy))
-        return catalyst.project([*output, column], joined)
 
     def filter(self, plan: Java) -> Java:
         condition = self.rewritten(plan.condition())
@@ -92,8 +82,7 @@ class _Asking:
     def join(self, plan: Java) -> Java:
         condition = self.rewritten(plan.condition().get())
         left, right = children(plan)
-        option = self.catalyst.jvm.scala.Option.apply(condition)
-        joined = self.catalyst.logical.Join(self.answered(left), right, plan.joinType(), option, plan.hint())
+        joined = self.catalyst.logical.Join(self.answered(left), right, plan.joinType(), self.catalyst.option(condition), plan.hint())
         return self.catalyst.project(items(plan.output()), joined)
 
     def aggregate(self, plan: Java) -> Java:
@@ -136,8 +125,8 @@ def _one_row(catalyst: Catalyst, subquery: Java) -> Java:
     constant = len(columns) == 1 and kind(columns[0]) == "Alias" and bool(columns[0].child().foldable())
     if below is subquery or not constant:
         return without_subqueries(catalyst, subquery)
-    count = catalyst.alias(catalyst.count_rows(), "rows")
+    count = catalyst.alias(catalyst.count(), "rows")
     rows = catalyst.logical.Aggregate(catalyst.seq([]), catalyst.seq([count]), children(below)[0], catalyst.none)
-    some = catalyst.expressions.GreaterThan(count.toAttribute(), catalyst.expressions.Literal.default(catalyst.types.LongType))
+    some = catalyst.expressions.GreaterThan(count.toAttribute(), catalyst.zero)
     value = catalyst.alias(catalyst.when(some, columns[0].child()), columns[0].name(), like=columns[0])
     return without_subqueries(catalyst, catalyst.project([value], rows))
