@@ -1,97 +1,214 @@
-"""The journal: an entry counts once its line is whole; a torn end never happened; damage before it is told; one writer at a time."""
+"""The journal: one history, whole up to its first gap; the newest run owns it; rolled up, it tells the same."""
 
 from pathlib import Path
 
 import pytest
 
-from nosync.journal.entries import Computed, Declared, Merged, Opened, Started, from_json, to_json
-from nosync.journal.image import fold
-from nosync.journal.journal import Journal, read
-from nosync.model.errors import Conflict, Corrupt, Invalid
+from nosync.journal.chain import read_chain
+from nosync.journal.entries import (
+    Computed,
+    Declared,
+    Entry,
+    Merged,
+    Opened,
+    Reached,
+    Released,
+    Releasing,
+    Restored,
+    RolledBack,
+    Started,
+    Swept,
+    Trimmed,
+    from_json,
+    to_json,
+)
+from nosync.journal.image import Image, fold
+from nosync.journal.journal import Journal
+from nosync.journal.past import Shelves, image_at, openings, whole_image
+from nosync.journal.record import FIRST, decode, encode
+from nosync.journal.rolling import Roller
+from nosync.model.errors import Fenced, Invalid
 from nosync.model.layers import LayerInfo
+from nosync.model.run import Runner
+from nosync.store.disk import LocalDisk
+from nosync.store.objects import open_remote
 
 
-def layer(lower: int, upper: int, shard: int = 0) -> LayerInfo:
-    return LayerInfo("v/aggregate", shard, lower, upper, "upserts", f"layers/{lower}-{upper}-{shard}", 3, 100, "abc")
+def layer(lower: int, upper: int, shard: int = 0, name: str = "") -> LayerInfo:
+    path = f"layers/v/{shard}/{lower}-{upper}-1.0-0{name}.arrow"
+    return LayerInfo("v/aggregate", shard, lower, upper, "upserts", path, 3, 100, "abc")
 
 
-DECLARED = Declared("shop", 2, {"spark.sql.ansi.enabled": "true"}, {"v/aggregate": "f1"}, {"v": {}})
-ENTRIES = [
+DECLARED = Declared("shop", 2, {"spark.sql.ansi.enabled": "true"}, {"v/aggregate": "f1"}, {"v": {}}, {"out": {}})
+ENTRIES: list[Entry] = [
     DECLARED,
-    Started("run1", 7, "host", 1.5),
-    Opened(1, 2.0, {"s": {"files": [["ä", 1, 2]]}}),
+    Started("1.run", 7, "host", "boot", 1.5),
+    Opened(1, 2.0, {"s": {"files": [["ä", 1, 2]]}}, {"input/s/1": "abc"}),
     Computed(1, (layer(1, 2),), {"s": 10}, {}),
     Opened(2, 3.0, {"s": {"files": []}, "t": {"number": 1}}),
     Computed(2, (layer(2, 3), layer(2, 3, shard=1)), {"s": 5, "t": 1}, {"s": 2}),
     Merged(layer(1, 3)),
+    Reached("site", 4),
+    Releasing("out", 2),
+    Released("out", 2),
+    Trimmed("s", 1),
+    Swept(1, 2),
+    Restored((layer(1, 3).path,), (layer(1, 3, name="again"),)),
+    RolledBack(2),
 ]
 
 
-def written(home: Path) -> bytes:
-    journal = Journal(home)
+def runner(number: int) -> Runner:
+    return Runner(number, "host", "boot", 0.0, f"{number:08x}")
+
+
+def journal_in(home: Path, number: int = 1, remote: Path | None = None) -> Journal:
+    return Journal(LocalDisk(home), open_remote(remote.as_uri()) if remote else None, runner(number))
+
+
+def written(home: Path) -> Journal:
+    journal = journal_in(home)
     for entry in ENTRIES:
         journal.append(entry)
-    journal.close()
-    return (home / "journal").read_bytes()
+    return journal
+
+
+def image_in(home: Path) -> Image:
+    return read_chain(LocalDisk(home)).image()
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: type(entry).__name__)
-def test_an_entry_comes_back_as_it_was(entry: object) -> None:
-    assert from_json(to_json(entry)) == entry  # type: ignore[arg-type]
+def test_an_entry_comes_back_as_it_was(entry: Entry) -> None:
+    assert from_json(to_json(entry)) == entry
+
+
+def test_records_come_back_as_they_were_one_or_several_in_an_object() -> None:
+    first = encode(1, "1.a", FIRST, ENTRIES[:3])
+    second = encode(2, "1.a", first.digest, ENTRIES[3:])
+    assert list(decode(first.content + second.content, 1, FIRST)) == [first, second]
+    assert list(decode(second.content, 2, "another")) == []
+
+
+def test_a_torn_record_never_happened_wherever_it_is_torn() -> None:
+    first = encode(1, "1.a", FIRST, ENTRIES[:3])
+    content = first.content + encode(2, "1.a", first.digest, ENTRIES[3:]).content
+    for length in range(len(content)):
+        assert list(decode(content[:length], 1, FIRST)) == ([first] if length >= len(first.content) else [])
+
+
+def test_a_changed_byte_is_noticed_wherever_it_is() -> None:
+    content = encode(1, "1.a", FIRST, ENTRIES).content
+    for position in range(len(content)):
+        changed = bytearray(content)
+        changed[position] ^= 1
+        assert list(decode(bytes(changed), 1, FIRST)) == []
 
 
 def test_what_was_appended_is_read_again(tmp_path: Path) -> None:
+    assert written(tmp_path).image == image_in(tmp_path)
+
+
+def test_a_missing_record_ends_the_history_and_the_next_run_goes_on_from_there(tmp_path: Path) -> None:
     written(tmp_path)
-    assert read(tmp_path) == fold(ENTRIES)
+    (tmp_path / "journal/records/0000000000000005").unlink()
+    assert image_in(tmp_path).number == 4
+    journal_in(tmp_path, 2).append(DECLARED)
+    assert (image_in(tmp_path).number, image_in(tmp_path).epoch) == (6, 0)
 
 
-def test_a_torn_end_never_happened_wherever_it_is_torn(tmp_path: Path) -> None:
-    content = written(tmp_path)
-    ends = [i + 1 for i, byte in enumerate(content) if byte == 10]
-    for length in range(len(content)):
-        (tmp_path / "journal").write_bytes(content[:length])
-        whole = sum(end <= length for end in ends)
-        assert read(tmp_path) == fold(ENTRIES[:whole])
+def test_the_newest_run_fences_the_others_and_is_named(tmp_path: Path) -> None:
+    first = written(tmp_path)
+    second = journal_in(tmp_path, 2)
+    with pytest.raises(Fenced, match="process 2 on host took this flow over"):
+        first.append(DECLARED)
+    with pytest.raises(Fenced):
+        first.append(DECLARED)
+    second.append(DECLARED)
+    assert image_in(tmp_path).number == second.number
 
 
-def test_writing_goes_on_after_a_torn_end(tmp_path: Path) -> None:
-    content = written(tmp_path)
-    (tmp_path / "journal").write_bytes(content[:-5])
-    journal = Journal(tmp_path)
-    journal.append(ENTRIES[-1])
-    journal.close()
-    assert (tmp_path / "journal").read_bytes() == content
+def test_a_run_with_only_the_remote_in_common_is_fenced_too(tmp_path: Path) -> None:
+    first = journal_in(tmp_path / "one", 1, tmp_path / "remote")
+    second = journal_in(tmp_path / "two", 2, tmp_path / "remote")
+    first.append(DECLARED)
+    with pytest.raises(Fenced, match="process 2"):
+        first.look()
+    second.append(DECLARED)
+    second.ship()
+    assert read_chain(open_remote((tmp_path / "remote").as_uri())).image() == second.image
 
 
-def test_a_damaged_line_before_the_end_is_named(tmp_path: Path) -> None:
-    content = bytearray(written(tmp_path))
-    content[content.index(b"\n") + 30] ^= 1
-    (tmp_path / "journal").write_bytes(bytes(content))
-    with pytest.raises(Corrupt, match="line 2 of the journal"):
-        read(tmp_path)
+def test_a_lost_home_is_written_anew_from_the_remote(tmp_path: Path) -> None:
+    first = journal_in(tmp_path / "one", 1, tmp_path / "remote")
+    for entry in ENTRIES:
+        first.append(entry)
+    first.ship()
+    again = journal_in(tmp_path / "two", 2, tmp_path / "remote")
+    assert again.image.covers("v/aggregate", 2) == first.image.covers("v/aggregate", 2)
+    assert image_in(tmp_path / "two") == again.image
 
 
-def test_one_writer_at_a_time_while_anybody_reads(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
-    journal.append(DECLARED)
-    with pytest.raises(Conflict, match="is in use by process"):
-        Journal(tmp_path)
-    assert read(tmp_path).declared == DECLARED
-    journal.close()
-    Journal(tmp_path).close()
+def test_the_remote_of_another_flow_is_refused(tmp_path: Path) -> None:
+    journal_in(tmp_path / "one", 1, tmp_path / "remote")
+    journal_in(tmp_path / "two", 2)
+    with pytest.raises(Invalid, match="different histories"):
+        journal_in(tmp_path / "two", 3, tmp_path / "remote")
 
 
-def test_a_folder_without_a_journal_is_no_home(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="is not the home of a flow"):
-        read(tmp_path)
+def grown(home: Path, epochs: int, every: int) -> Journal:
+    """A journal that is rolled up every so many records."""
+    journal = journal_in(home)
+    roller = Roller(journal, journal.disk, None, every)
+    for epoch in range(1, epochs + 1):
+        journal.append(Opened(epoch, 0.0, {"s": {"number": epoch}}))
+        journal.append(Computed(epoch, (layer(epoch, epoch + 1),), {"s": 1}, {}))
+        if epoch % 4 == 0:
+            journal.append(Merged(layer(1, epoch + 1)))
+        roller.step(journal.number)
+    return journal
+
+
+def test_rolled_up_a_journal_tells_the_same(tmp_path: Path) -> None:
+    plain, rolled = grown(tmp_path / "plain", 60, 10**9), grown(tmp_path / "rolled", 60, 10)
+    assert rolled.base > 100 and len(list((tmp_path / "rolled/journal/records").iterdir())) < 20
+    reopened = image_in(tmp_path / "rolled")
+    assert (reopened.epoch, reopened.newest, reopened.rows) == (60, plain.image.newest, plain.image.rows)
+    assert (reopened.kept_layers, reopened.kept_bytes) == (plain.image.kept_layers, plain.image.kept_bytes)
+
+
+def test_any_epoch_is_known_after_rolling_up(tmp_path: Path) -> None:
+    plain, rolled = grown(tmp_path / "plain", 40, 10**9), grown(tmp_path / "rolled", 40, 10)
+    shelves = Shelves(rolled.disk)
+    for epoch in range(1, 41):
+        image = image_at(shelves, rolled.image, rolled.base, epoch)
+        covered = [range(one.lower, one.upper) for one in image.covers("v/aggregate", epoch)[0]]
+        assert sorted(number for some in covered for number in some) == list(range(1, epoch + 1))
+    known = openings(shelves, rolled.base, rolled.after(rolled.base))
+    assert [entry.epoch for entry in known] == list(range(1, 41))
+    assert whole_image(shelves, rolled.base, rolled.after(rolled.base)).traces == plain.image.traces
+
+
+def test_a_long_running_image_stays_small(tmp_path: Path) -> None:
+    journal = grown(tmp_path, 400, 10)
+    assert len(journal.image.opened) < 20 and len(journal.image.layers()) < 20 and len(journal.recent) < 30
 
 
 def test_the_image_sums_rows_and_places_layers() -> None:
-    image = fold(ENTRIES)
+    image = fold(ENTRIES[:7])
     assert (image.epoch, image.rows, image.rejected) == (2, {"s": 15, "t": 1}, {"s": 2})
     assert image.covers("v/aggregate", 2) == {0: (layer(1, 3),), 1: (layer(2, 3, shard=1),)}
     assert image.covers("v/aggregate", 1) == {0: (layer(1, 2),)}
-    assert image.slices("s") == [{"files": [["ä", 1, 2]]}, {"files": []}]
+
+
+def test_a_roll_back_takes_epochs_and_their_counts_away() -> None:
+    image = fold([*ENTRIES[:7], RolledBack(1)])
+    assert (image.epoch, image.rows, image.last_opened) == (1, {"s": 10, "t": 0}, 1)
+    assert image.covers("v/aggregate", 1) == {0: (layer(1, 2),)}
+
+
+def test_a_lost_layer_is_replaced_in_every_cover() -> None:
+    image = fold([*ENTRIES[:7], Restored((layer(1, 3).path, layer(1, 2).path), (layer(1, 2, name="again"),))])
+    assert image.covers("v/aggregate", 2)[0] == (layer(2, 3), layer(1, 2, name="again"))
 
 
 def test_an_opened_epoch_that_was_not_computed_comes_next() -> None:

@@ -3,7 +3,7 @@
 Each is one JSON object with its kind under "entry".
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from nosync.model.layers import LayerInfo
@@ -20,25 +20,30 @@ class Declared:
     settings: dict[str, str]
     operators: dict[str, str]
     views: dict[str, dict[str, Any]]
+    sinks: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A run began."""
+    """A run began. `boot` names the time since the host last restarted: while it is the same, unsynced files are whole."""
 
     run: str
     process: int
     host: str
+    boot: str
     at: float
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An epoch has its input. From here on it is reproducible."""
+    """An epoch has its input. From here on it is reproducible. `files` of the home, with their fingerprints, hold input that cannot be
+    had again.
+    """
 
     epoch: int
     at: float
     slices: dict[str, Slice]
+    files: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +63,89 @@ class Merged:
     layer: LayerInfo
 
 
-Entry = Declared | Started | Opened | Computed | Merged
-KINDS: dict[str, type[Entry]] = {kind.__name__.lower(): kind for kind in (Declared, Started, Opened, Computed, Merged)}
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """After a loss: `lost` layers are to be had nowhere; `layers` were recomputed in their place."""
+
+    lost: tuple[str, ...]
+    layers: tuple[LayerInfo, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """Epochs after this one are as if never opened: a failure took input that no tier had yet."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """All layers and records up to a record are on a tier."""
+
+    tier: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Releasing:
+    """The intent to deliver epochs to a sink, up to this one."""
+
+    sink: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The sink has all epochs up to this one."""
+
+    sink: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trimmed:
+    """Input up to an epoch may be deleted at the source from here on."""
+
+    source: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """Files of these generations and epochs that no entry names may be deleted from here on."""
+
+    generation: int
+    epoch: int
+
+
+Entry = Declared | Started | Opened | Computed | Merged | Restored | RolledBack | Reached | Releasing | Released | Trimmed | Swept
+KINDS: dict[str, type[Entry]] = {
+    kind.__name__.lower(): kind
+    for kind in (Declared, Started, Opened, Computed, Merged, Restored, RolledBack, Reached, Releasing, Released, Trimmed, Swept)
+}
+
+FIELDS = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS.values()}
 
 
 def to_json(entry: Entry) -> dict[str, Any]:
-    return {"entry": type(entry).__name__.lower(), **asdict(entry)}
+    text: dict[str, Any] = {"entry": type(entry).__name__.lower()}
+    for name in FIELDS[type(entry)]:
+        text[name] = getattr(entry, name)
+    if isinstance(entry, Computed | Restored):
+        text["layers"] = [layer.to_json() for layer in entry.layers]
+    if isinstance(entry, Merged):
+        text["layer"] = entry.layer.to_json()
+    return text
 
 
 def from_json(text: dict[str, Any]) -> Entry:
-    fields = {name: value for name, value in text.items() if name != "entry"}
-    if text["entry"] == "computed":
-        fields["layers"] = tuple(LayerInfo.from_json(layer) for layer in fields["layers"])
-    if text["entry"] == "merged":
-        fields["layer"] = LayerInfo.from_json(fields["layer"])
-    return KINDS[text["entry"]](**fields)
+    values = {name: value for name, value in text.items() if name != "entry"}
+    match text["entry"]:
+        case "computed":
+            values["layers"] = tuple(LayerInfo.from_json(layer) for layer in values["layers"])
+        case "merged":
+            values["layer"] = LayerInfo.from_json(values["layer"])
+        case "restored":
+            values["layers"] = tuple(LayerInfo.from_json(layer) for layer in values["layers"])
+            values["lost"] = tuple(values["lost"])
+    return KINDS[text["entry"]](**values)

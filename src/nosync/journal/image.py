@@ -1,28 +1,63 @@
-"""What a journal says: a fold over its entries, and nothing else."""
+"""What a journal says: a fold over its records, and nothing else.
+
+The image of a long history stays small: `forget_past` leaves the newest covers and what is under way. What was forgotten is still in the
+segments of the journal (see `past`).
+"""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from nosync.journal.entries import Computed, Declared, Entry, Merged, Opened, Slice, Started
+from nosync.journal.entries import (
+    Computed,
+    Declared,
+    Entry,
+    Merged,
+    Opened,
+    Reached,
+    Released,
+    Releasing,
+    Restored,
+    RolledBack,
+    Started,
+    Swept,
+    Trimmed,
+    from_json,
+    to_json,
+)
 from nosync.model.layers import LayerInfo
 from nosync.state.cover import cover
+
+Covers = dict[int, tuple[LayerInfo, ...]]
 
 
 @dataclass
 class Image:
-    """The flow as of the last entry. `epoch` is the newest computed one, 0 before the first."""
+    """The flow as of record `number`. `epoch` is the newest computed one, 0 before the first; covers are known from epoch `since` on."""
 
+    number: int = 0
     declared: Declared | None = None
     started: Started | None = None
     opened: dict[int, Opened] = field(default_factory=dict)
+    opened_in: dict[int, int] = field(default_factory=dict)
+    computed: dict[int, Computed] = field(default_factory=dict)
+    computed_in: dict[int, int] = field(default_factory=dict)
     epoch: int = 0
+    since: int = 0
     traces: dict[str, dict[int, list[LayerInfo]]] = field(default_factory=dict)
+    newest: dict[str, Covers] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
     rejected: dict[str, int] = field(default_factory=dict)
-    newest: dict[str, dict[int, tuple[LayerInfo, ...]]] = field(default_factory=dict)
+    kept_layers: int = 0
     kept_bytes: dict[str, int] = field(default_factory=dict)
+    reached: dict[str, int] = field(default_factory=dict)
+    releasing: dict[str, int] = field(default_factory=dict)
+    released: dict[str, int] = field(default_factory=dict)
+    trimmed: dict[str, int] = field(default_factory=dict)
+    swept: tuple[int, int] = (0, 0)
 
-    def apply(self, entry: Entry) -> None:
+    def apply(self, number: int, entry: Entry) -> None:
+        self.number = number
         match entry:
             case Declared():
                 self.declared = entry
@@ -30,53 +65,171 @@ class Image:
                 self.started = entry
             case Opened():
                 self.opened[entry.epoch] = entry
+                self.opened_in[entry.epoch] = number
             case Computed():
                 self.epoch = entry.epoch
-                _add(self.rows, entry.rows)
-                _add(self.rejected, entry.rejected)
-                for layer in entry.layers:
-                    self._place(layer)
+                self.computed[entry.epoch] = entry
+                self.computed_in[entry.epoch] = number
+                self._count(entry, 1)
+                self._place(entry.layers)
             case Merged():
-                self._place(entry.layer)
+                self._place((entry.layer,))
+            case Restored():
+                self._lose(frozenset(entry.lost))
+                self._replace(entry.layers)
+            case RolledBack():
+                self._roll_back(entry.epoch)
+            case Reached():
+                self.reached[entry.tier] = entry.number
+            case Releasing():
+                self.releasing[entry.sink] = entry.epoch
+            case Released():
+                self.released[entry.sink] = entry.epoch
+            case Trimmed():
+                self.trimmed[entry.source] = entry.epoch
+            case Swept():
+                self.swept = (entry.generation, entry.epoch)
 
-    def _place(self, layer: LayerInfo) -> None:
-        """Adds a layer to its trace, and to the newest cover in the place of what it collapses."""
-        self.traces.setdefault(layer.operator, {}).setdefault(layer.shard, []).append(layer)
-        covers = self.newest.setdefault(layer.operator, {})
-        known = covers.get(layer.shard, ())
-        newer = tuple(other for other in known if other.lower >= layer.upper)
-        older = tuple(other for other in known if other.upper <= layer.lower)
-        covers[layer.shard] = (*newer, layer, *older)
-        self.kept_bytes[layer.operator] = self.kept_bytes.get(layer.operator, 0) + layer.bytes
+    def _place(self, layers: Iterable[LayerInfo]) -> None:
+        """Adds layers to their traces, and to the newest covers in the place of what they collapse."""
+        for layer in layers:
+            self.traces.setdefault(layer.operator, {}).setdefault(layer.shard, []).append(layer)
+            covers = self.newest.setdefault(layer.operator, {})
+            known = covers.get(layer.shard, ())
+            newer = tuple(other for other in known if other.lower >= layer.upper)
+            older = tuple(other for other in known if other.upper <= layer.lower)
+            covers[layer.shard] = (*newer, layer, *older)
+            self.kept_layers += 1
+            self.kept_bytes[layer.operator] = self.kept_bytes.get(layer.operator, 0) + layer.bytes
 
-    def covers(self, operator: str, at: int) -> dict[int, tuple[LayerInfo, ...]]:
-        """Per shard, the layers that hold the operator's state as of an epoch, newest first."""
+    def _replace(self, layers: Iterable[LayerInfo]) -> None:
+        """Adds layers that need not fit between the others; covers are put together anew."""
+        for layer in layers:
+            trace = self.traces.setdefault(layer.operator, {}).setdefault(layer.shard, [])
+            if all(layer.path != other.path for other in trace):
+                trace.append(layer)
+                self.kept_layers += 1
+                self.kept_bytes[layer.operator] = self.kept_bytes.get(layer.operator, 0) + layer.bytes
+            self._cover_anew(layer.operator, layer.shard)
+
+    def _cover_anew(self, operator: str, shard: int) -> None:
+        found = cover(self.traces[operator][shard], self.epoch)
+        covers = self.newest.setdefault(operator, {})
+        if found:
+            covers[shard] = found
+        else:
+            covers.pop(shard, None)
+
+    def _lose(self, paths: frozenset[str]) -> None:
+        """Covers are put together anew from what is left; the gaps are filled by the layers that come with the same entry."""
+        for operator, shards in self.traces.items():
+            for shard, layers in shards.items():
+                left = [layer for layer in layers if layer.path not in paths]
+                if len(left) < len(layers):
+                    self.kept_layers -= len(layers) - len(left)
+                    self.kept_bytes[operator] -= sum(layer.bytes for layer in layers if layer.path in paths)
+                    shards[shard] = left
+                    self._cover_anew(operator, shard)
+
+    def _roll_back(self, epoch: int) -> None:
+        self._lose(frozenset(layer.path for layer in self.layers() if layer.upper > epoch + 1))
+        for gone in [computed for computed in self.computed if computed > epoch]:
+            self._count(self.computed[gone], -1)
+        for known in (self.opened, self.opened_in, self.computed, self.computed_in):
+            for gone in [other for other in known if other > epoch]:
+                del known[gone]
+        self.epoch = min(self.epoch, epoch)
+
+    def _count(self, entry: Computed, sign: int) -> None:
+        for totals, counts in ((self.rows, entry.rows), (self.rejected, entry.rejected)):
+            for name, count in counts.items():
+                totals[name] = totals.get(name, 0) + sign * count
+
+    def covers(self, operator: str, at: int) -> Covers:
+        """Per shard, the layers that hold the operator's state as of an epoch (from `since` on), newest first."""
         if at == self.epoch:
             return dict(self.newest.get(operator, {}))
         return {shard: found for shard, layers in self.traces.get(operator, {}).items() if (found := cover(layers, at))}
-
-    def slices(self, source: str) -> list[Slice]:
-        """All that was ever taken from a source, in order."""
-        return [opened.slices[source] for _, opened in sorted(self.opened.items()) if source in opened.slices]
 
     def unfinished(self) -> Opened | None:
         """An epoch that was opened but not computed: it comes next, as recorded."""
         return self.opened.get(self.epoch + 1)
 
-    def layers(self) -> list[LayerInfo]:
-        return [layer for shards in self.traces.values() for layers in shards.values() for layer in layers]
+    @property
+    def last_opened(self) -> int:
+        return max(self.opened, default=self.epoch)
 
     def newest_layers(self) -> list[LayerInfo]:
         return [layer for covers in self.newest.values() for found in covers.values() for layer in found]
 
+    def layers(self) -> list[LayerInfo]:
+        """All layers of the traces, as far back as they are known."""
+        return [layer for shards in self.traces.values() for layers in shards.values() for layer in layers]
 
-def _add(totals: dict[str, int], counts: dict[str, int]) -> None:
-    for name, count in counts.items():
-        totals[name] = totals.get(name, 0) + count
+    def forget_past(self, keep_from: int) -> None:
+        """Leaves the newest covers, and what belongs to epochs from `keep_from` on."""
+        for operator, shards in self.traces.items():
+            for shard, layers in shards.items():
+                newest = {layer.path for layer in self.newest[operator].get(shard, ())}
+                shards[shard] = [layer for layer in layers if layer.lower >= keep_from or layer.path in newest]
+        for known in (self.opened, self.opened_in, self.computed, self.computed_in):
+            for epoch in [epoch for epoch in known if epoch < keep_from]:
+                del known[epoch]
+        self.since = max(self.since, self.epoch)
+
+    def copy(self) -> "Image":
+        """One that may be changed while this one is read."""
+        other = replace(self)
+        for name, value in vars(self).items():
+            if isinstance(value, dict):
+                setattr(other, name, dict(value))
+        other.traces = {operator: {shard: list(layers) for shard, layers in shards.items()} for operator, shards in self.traces.items()}
+        other.newest = {operator: dict(covers) for operator, covers in self.newest.items()}
+        return other
 
 
 def fold(entries: Iterable[Entry]) -> Image:
     image = Image()
-    for entry in entries:
-        image.apply(entry)
+    for number, entry in enumerate(entries, start=1):
+        image.apply(number, entry)
     return image
+
+
+_PLAIN = ("number", "epoch", "since", "rows", "rejected", "kept_layers", "kept_bytes", "reached", "releasing", "released", "trimmed")
+
+
+def to_text(image: Image) -> dict[str, Any]:
+    """The image as one JSON object, for a roll-up."""
+    text: dict[str, Any] = {name: getattr(image, name) for name in _PLAIN}
+    text["swept"] = list(image.swept)
+    for name in ("declared", "started"):
+        entry = getattr(image, name)
+        text[name] = to_json(entry) if entry else None
+    text["recent"] = [to_json(entry) for entry in image.opened.values()] + [to_json(entry) for entry in image.computed.values()]
+    text["opened_in"], text["computed_in"] = list(image.opened_in.items()), list(image.computed_in.items())
+    text["layers"] = [layer.to_json() for layer in image.layers()]
+    text["newest"] = [layer.path for layer in image.newest_layers()]
+    return text
+
+
+def from_text(text: dict[str, Any]) -> Image:
+    image = Image(**{name: text[name] for name in _PLAIN}, swept=tuple(text["swept"]))
+    for name in ("declared", "started"):
+        setattr(image, name, from_json(text[name]) if text[name] else None)
+    for entry in map(from_json, text["recent"]):
+        if isinstance(entry, Opened):
+            image.opened[entry.epoch] = entry
+        if isinstance(entry, Computed):
+            image.computed[entry.epoch] = entry
+    image.opened_in, image.computed_in = dict(text["opened_in"]), dict(text["computed_in"])
+    newest = set(text["newest"])
+    for layer in map(LayerInfo.from_json, text["layers"]):
+        image.traces.setdefault(layer.operator, {}).setdefault(layer.shard, []).append(layer)
+        if layer.path in newest:
+            covers = image.newest.setdefault(layer.operator, {})
+            covers[layer.shard] = (*covers.get(layer.shard, ()), layer)
+    for covers in image.newest.values():
+        for shard, found in covers.items():
+            covers[shard] = tuple(sorted(found, key=lambda layer: -layer.upper))
+    return image
+

@@ -1,102 +1,263 @@
-"""The append-only record of a flow, in its simplest form: one file of lines.
+"""The append-only, fenced record of a flow. See docs/epoch-contract.md and `names` for what lies where.
 
-    HOME/journal      one line an entry: eight hex digits (CRC-32 of the rest), a space, the entry as JSON
-    HOME/lock         held by the process that runs the flow
-
-Promise: an entry counts once its line is whole; a torn last line is as if it had never been written. Appending does not wait for an fsync.
-One process at a time appends; anybody may read meanwhile.
+Promise: an append that returns is part of the one history of the flow, and this run was the newest when it was made; `Fenced` means
+that it is not,
+and that this process must stop. Appending creates one small file in the home's page cache and waits for nothing else.
+What carries records to other tiers takes them from `after`.
 """
 
-import fcntl
 import json
-import os
 import threading
-import zlib
-from collections.abc import Iterator
-from pathlib import Path
-from typing import IO
+from collections import deque
+from collections.abc import Sequence
+from itertools import takewhile
 
-from nosync.journal.entries import Entry, from_json, to_json
-from nosync.journal.image import Image, fold
-from nosync.model.errors import Conflict, Corrupt, Invalid
-
-NAME = "journal"
-
-
-def read(home: Path) -> Image:
-    """The flow in this home as of now."""
-    if not (home / NAME).exists():
-        raise Invalid(f'"{home}" is not the home of a flow', hint="Give the folder that was passed as home= when the flow was started.")
-    return fold(entry for entry, _ in _entries((home / NAME).read_bytes(), home))
-
-
-def _entries(content: bytes, home: Path) -> Iterator[tuple[Entry, int]]:
-    """Entries and where each ends. Stops at a torn end; anything broken before it is an error."""
-    lines = content.split(b"\n")
-    position = 0
-    for number, line in enumerate(lines[:-1], start=1):
-        entry = _parse(line)
-        if entry is None:
-            if number == len(lines) - 1 and not lines[-1]:
-                return
-            raise Corrupt(f'line {number} of the journal in "{home}" is damaged', hint="Restore the journal from a copy.")
-        position += len(line) + 1
-        yield entry, position
-
-
-def _parse(line: bytes) -> Entry | None:
-    checksum, _, text = line.partition(b" ")
-    try:
-        if int(checksum, 16) != zlib.crc32(text):
-            return None
-        return from_json(json.loads(text))
-    except (ValueError, KeyError, TypeError):
-        return None
+from nosync.journal.chain import Chain, believed, common, junk, read_chain
+from nosync.journal.entries import Entry, Opened, Started
+from nosync.journal.image import Image
+from nosync.journal.names import ROLLUPS, RUNS, numbers_in, record_name, rollup_name, run_name
+from nosync.journal.record import Record, decode, encode
+from nosync.model.errors import Conflict, Fenced, OutcomeUnknown, Unavailable
+from nosync.model.run import Runner
+from nosync.model.store import Disk, Remote, Store, fingerprint
 
 
 class Journal:
-    """The journal of a running flow. Holds the home: a second process gets `Conflict`."""
+    """The journal of a running flow. Making one takes the flow over: every earlier run is fenced."""
 
-    def __init__(self, home: Path) -> None:
-        home.mkdir(parents=True, exist_ok=True)
-        self._home = _hold(home)
-        self.lock = threading.Lock()
-        path = home / NAME
-        content = path.read_bytes() if path.exists() else b""
-        self.image = Image()
-        end = 0
-        for entry, position in _entries(content, home):
-            self.image.apply(entry)
-            end = position
-        self._file = open(path, "ab", buffering=0)  # noqa: SIM115 (held as long as the run)
-        if end < len(content):
-            self._file.truncate(end)
+    def __init__(self, disk: Disk, remote: Remote | None, runner: Runner) -> None:
+        self.disk, self.remote = disk, remote
+        self.lock = threading.RLock()
+        self.changed = threading.Condition(self.lock)
+        self.fenced: Fenced | None = None
+        self.pending: list[Entry] = []
+        self.unsure: Record | None = None
+        self.waiting: deque[tuple[Entry, ...]] = deque()
+        self.generation = take_generation([store for store in (remote, disk) if store is not None], runner)
+        self.run = f"{self.generation}.{runner.nonce}"
+        started = Started(self.run, runner.process, runner.host, runner.boot, runner.at)
+        while not self._begun(started):
+            pass
 
-    def append(self, entry: Entry) -> None:
-        """Records the entry and applies it to the image. Readers in other threads take `lock` to see whole entries only."""
-        text = json.dumps(to_json(entry), separators=(",", ":"), default=str).encode()
+    def _begun(self, started: Started) -> bool:
+        """Joins the history; False when an earlier run got one more record in before it was fenced."""
+        self.chain = chain = self._settled()
+        self.image = chain.image()
+        self.base, self.number, self.digest, self.origin = chain.base, chain.number, chain.digest, chain.origin
+        self.before = self.image.started
+        self.recent: deque[Record] = deque(chain.records)
+        record = encode(self.number + 1, self.run, self.digest, [started])
+        try:
+            create(self.disk, record_name(record.number), record.content)
+        except Conflict:
+            return False
+        self.unsure = record
+        self.resolve()
+        try:
+            self.ship()
+        except Conflict:
+            return False
+        return True
+
+    def _settled(self) -> Chain:
+        """The history to go on with, written into the home where the home lacks it."""
+        while True:
+            home, remote = read_chain(self.disk), read_chain(self.remote) if self.remote is not None else Chain()
+            self.shipped = common(home, remote) if remote.number else 0
+            chosen = believed(home, remote)
+            if chosen is remote:
+                _copy(self.disk, remote, self.shipped)
+                self.shipped = remote.number
+            if not self._cleared(chosen):
+                continue
+            return chosen
+
+    def _cleared(self, chain: Chain) -> bool:
+        """Removes what lies behind the end of the chain: torn by a restart, or of a run that was fenced. False when a record came in
+        meanwhile.
+        """
+        for name in junk(self.disk, chain):
+            if numbers_in(name)[0] == chain.number + 1 and any(decode(self.disk.read(name) or b"", chain.number + 1, chain.digest)):
+                return False
+            self.disk.delete(name)
+        return True
+
+    def append(self, *entries: Entry) -> int:
+        """Records the entries at once, with what was `note`d before, and applies them to the image. Gives the record's number.
+
+        When the disk fails the entries stay in line: `resolve` tries again, in order. Only a crash loses them.
+        """
+        with self.changed:
+            self.waiting.append(entries)
+            self.resolve()
+            return self.number
+
+    def resolve(self) -> None:
+        """Makes sure that all that was appended is there. Idempotent."""
+        with self.changed:
+            if self.fenced is not None:
+                raise self.fenced
+            while self.unsure is not None or self.waiting:
+                if self.unsure is None:
+                    self.unsure = encode(self.number + 1, self.run, self.digest, [*self.pending, *self.waiting.popleft()])
+                    self.pending.clear()
+                self._settle(self.unsure)
+
+    def _settle(self, record: Record) -> None:
+        try:
+            create(self.disk, record_name(record.number), record.content)
+        except Conflict:
+            raise self._fence() from None
+        if self.disk.exists(run_name(self.generation + 1)):
+            raise self._fence()
+        self.unsure = None
+        self._apply(record)
+        self.changed.notify_all()
+
+    def _apply(self, record: Record) -> None:
+        self.number, self.digest = record.number, record.digest
+        if record.number == 1:
+            self.origin = record.digest
+        self.recent.append(record)
+        for entry in record.entries:
+            self.image.apply(record.number, entry)
+
+    def look(self) -> None:
+        """`Fenced` when a newer run has taken over, here or at the remote."""
+        self.resolve()
+        for store in (self.disk, self.remote):
+            if store is not None and store.exists(run_name(self.generation + 1)):
+                self.fence(fenced_by(store, self.generation))
+        self.resolve()
+
+    def note(self, entry: Entry) -> None:
+        """Goes with the next append: for news that nothing waits for."""
         with self.lock:
-            self._file.write(b"%08x %s\n" % (zlib.crc32(text), text))
-            self.image.apply(entry)
+            self.pending.append(entry)
 
-    def close(self) -> None:
-        self._file.close()
-        self._home.close()
+    def after(self, number: int) -> list[Record]:
+        """The records behind a number, oldest first."""
+        with self.lock:
+            found = list(takewhile(lambda record: record.number > number, reversed(self.recent)))
+        return found[::-1]
+
+    def ship(self) -> int:
+        """Brings all records to the remote, one object for all that are new, and the input they need before them. Gives the bytes.
+
+        `Conflict`: the remote has records of another run there.
+        """
+        if self.remote is None or self.shipped == self.number:
+            return 0
+        sent = self._ship_rollup(self.remote) if self.shipped < self.base else 0
+        records = self.after(self.shipped)
+        for entry in [entry for record in records for entry in record.entries if isinstance(entry, Opened)]:
+            for name, mark in entry.files.items():
+                if fingerprint(self.disk.read(name) or b"") == mark:  # else torn by a restart: recovery will see to it
+                    sent += self.remote.upload(name, self.disk)
+        content = b"".join(record.content for record in records)
+        try:
+            create(self.remote, record_name(records[0].number), content)
+            self.shipped = records[-1].number
+        except Conflict:
+            self._own(records, self.remote.read(record_name(records[0].number)) or b"")
+        if self.remote.exists(run_name(self.generation + 1)):
+            self.fence(fenced_by(self.remote, self.generation))
+            self.resolve()
+        return sent + len(content)
+
+    def _own(self, records: list[Record], found: bytes) -> None:
+        """An earlier attempt of ours may have arrived although it was reported as failed."""
+        for record in records:
+            if found == b"".join(one.content for one in records[: record.number - self.shipped]):
+                self.shipped = record.number
+                return
+        raise Conflict("the remote has records of another run", hint="Another run took this flow over.")
+
+    def _ship_rollup(self, remote: Remote) -> int:
+        """For a remote that is new to a long history."""
+        name = max(self.disk.sizes(ROLLUPS))
+        content = self.disk.read(name) or b""
+        remote.replace(name, content)
+        self.shipped = self.base
+        return len(content)
+
+    def forget(self, number: int) -> None:
+        """Records up to this number are on every tier: they need not be held in memory."""
+        with self.lock:
+            while self.recent and self.recent[0].number <= number:
+                self.recent.popleft()
+
+    def _fence(self) -> Fenced:
+        self.fence(fenced_by(self.disk, self.generation))
+        assert self.fenced is not None
+        return self.fenced
+
+    def fence(self, error: Fenced) -> None:
+        """A newer run took over: from here on nothing can be appended."""
+        with self.changed:
+            self.fenced = self.fenced or error
+            self.changed.notify_all()
 
 
-def _hold(home: Path) -> IO[str]:
-    lock = open(home / "lock", "a+")  # noqa: SIM115 (held as long as the run)
+def take_generation(stores: Sequence[Store], runner: Runner) -> int:
+    """The next generation on every tier. Runs that meet here get different ones; the later one wins.
+
+    On each tier generations have no gap, so that a run need only look for the one after its own.
+    """
+    content = json.dumps(runner.to_json()).encode()
+    taken = [max((numbers_in(name)[0] for name in store.sizes(RUNS)), default=0) for store in stores]
+    generation = max(taken) + 1
+    while not all(_fill(store, last, generation, content) for store, last in zip(stores, taken)):
+        taken = [generation] * len(taken)
+        generation += 1
+    return generation
+
+
+def _fill(store: Store, last: int, generation: int, content: bytes) -> bool:
+    """Creates all generations behind `last`; says whether the final one is ours."""
+    mine = False
+    for number in range(last + 1, generation + 1):
+        try:
+            create(store, run_name(number), content)
+            mine = True
+        except Conflict:
+            mine = False
+    return mine
+
+
+def create(store: Store, name: str, content: bytes) -> None:
+    """Put-if-absent with a known outcome: done, `Conflict` (the name has another content) or `Unavailable`."""
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        lock.seek(0)
-        holder = lock.read().strip() or "another process"
-        lock.close()
-        raise Conflict(
-            f'home "{home}" is in use by {holder}', hint="Stop that run first, or give this one a home of its own."
-        ) from None
-    lock.seek(0)
-    lock.truncate()
-    lock.write(f"process {os.getpid()}")
-    lock.flush()
-    return lock
+        store.create(name, content)
+    except (Conflict, OutcomeUnknown) as error:
+        found = store.read(name)
+        if found == content:
+            return
+        if found is None:
+            raise Unavailable(f'"{name}" could not be created: {error.message}', error.hint) from error
+        raise Conflict(f'"{name}" exists already', hint="Another run made it.") from None
+
+
+def fenced_by(store: Store, generation: int) -> Fenced:
+    """The error for a run of this generation, naming the newest one."""
+    newest = max(store.sizes(RUNS), default=run_name(generation))
+    try:
+        facts = Runner.from_json(json.loads(store.read(newest) or b"{}"))
+        who = f"process {facts.process} on {facts.host}"
+    except (ValueError, KeyError, TypeError):
+        who = "another run"
+    return Fenced(f"{who} took this flow over", hint="This run has stopped; nothing is lost. Let one process run the flow at a time.")
+
+
+def _copy(disk: Store, remote: Chain, agreed: int) -> None:
+    """Brings the home to the remote's history, from where they agree on."""
+    if remote.rollup and remote.base > agreed:
+        disk.replace(rollup_name(remote.base, remote.rollup.image.epoch), remote.rollup.content())
+    for record in remote.records:
+        if record.number > agreed:
+            disk.replace(record_name(record.number), record.content)
+
+
+def image_of(store: Store) -> Image:
+    """The flow as of now, for readers."""
+    return read_chain(store).image()

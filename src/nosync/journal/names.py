@@ -1,14 +1,52 @@
-"""Names of files in a home. Each carries the run that made it, so that no two ever meet."""
+"""Names of files in a home, the same on every tier. Layers carry the run that made them, so that no two ever meet.
 
+    runs/<generation>               who took over; created put-if-absent, never deleted
+    journal/records/<number>        records from that number on (one in a home, several on a remote)
+    journal/segments/<first>-<last> the records that were rolled up, for the past
+    journal/rollups/<number>-<epoch> the flow as of that record
+    layers/<operator>/<shard>/      layers
+    input/<source>/                 rows that cannot be had again
+"""
+
+import re
 import uuid
 from urllib.parse import quote
+
+RUNS, RECORDS, SEGMENTS, ROLLUPS, LAYERS, INPUT = "runs", "journal/records", "journal/segments", "journal/rollups", "layers", "input"
+LAYER = re.compile(r"layers/[^/]+/(?P<shard>\d+)/(?P<lower>\d+)-(?P<upper>\d+)-(?P<generation>\d+)\.[0-9a-f]+-[0-9a-f]+\.arrow")
 
 
 def layer_path(operator: str, shard: int, lower: int, upper: int, run: str) -> str:
     """A name that no other attempt will ever use."""
-    return f"layers/{quote(operator, safe='')}/{shard}/{lower}-{upper}-{run}-{uuid.uuid4().hex[:8]}.arrow"
+    return f"{LAYERS}/{quote(operator, safe='')}/{shard}/{lower}-{upper}-{run}-{uuid.uuid4().hex[:8]}.arrow"
+
+
+def generation_of(run: str) -> int:
+    """Runs are ordered by their generation: the later one is right."""
+    return int(run.partition(".")[0])
+
+
+def run_name(generation: int) -> str:
+    return f"{RUNS}/{generation:08d}"
+
+
+def record_name(number: int) -> str:
+    return f"{RECORDS}/{number:016d}"
+
+
+def segment_name(first: int, last: int) -> str:
+    return f"{SEGMENTS}/{first:016d}-{last:016d}"
+
+
+def rollup_name(number: int, epoch: int) -> str:
+    return f"{ROLLUPS}/{number:016d}-{epoch:016d}"
+
+
+def numbers_in(name: str) -> tuple[int, ...]:
+    """The numbers that a name of the journal ends in."""
+    return tuple(int(part) for part in name.rpartition("/")[2].split("-"))
 
 
 def source_folder(source: str) -> str:
     """Where a source keeps what it cannot read again."""
-    return f"input/{quote(source, safe='')}"
+    return f"{INPUT}/{quote(source, safe='')}"

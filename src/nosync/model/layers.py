@@ -3,7 +3,7 @@
 Written into receipts and journal entries, so that nobody lists folders. Pure values.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 Kind = Literal["upserts", "diffs"]
@@ -24,7 +24,7 @@ class LayerInfo:
     checksum: str
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: getattr(self, name) for name in self.__slots__}
 
     @staticmethod
     def from_json(entry: dict[str, Any]) -> "LayerInfo":

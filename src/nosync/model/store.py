@@ -5,6 +5,7 @@ A call that fails says what is known: `Unavailable` (nothing was written), `Outc
 The simulation has places of its own that fail in every way these errors allow.
 """
 
+import hashlib
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -39,6 +40,9 @@ class Disk(Store, Protocol):
     def sync_folders(self, names: Iterable[str]) -> None:
         """The names themselves survive a restart of the host."""
 
+    def clear_beginnings(self, before: float) -> int:
+        """Deletes what a crash left of files that were being written, if older than a time; says how many there were."""
+
 
 class Remote(Store, Protocol):
     """A store that survives the site. Layers travel to and from it as a whole."""
@@ -48,3 +52,8 @@ class Remote(Store, Protocol):
 
     def download(self, name: str, disk: Disk) -> bool:
         """Copies to the disk; False when there is no such name."""
+
+
+def fingerprint(content: bytes) -> str:
+    """Tells whether bytes are still what they were."""
+    return hashlib.blake2b(content, digest_size=8).hexdigest()

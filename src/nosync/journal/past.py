@@ -1,0 +1,106 @@
+"""What the image has forgotten: read back from the segments of the journal when somebody asks."""
+
+from collections.abc import Iterable, Iterator
+
+from nosync.journal.chain import read_rollup
+from nosync.journal.entries import Opened, Slice
+from nosync.journal.image import Image
+from nosync.journal.names import ROLLUPS, SEGMENTS, numbers_in
+from nosync.journal.record import Record, decode
+from nosync.model.errors import Corrupt
+from nosync.model.store import Store
+
+
+class Shelves:
+    """The past may lie in the home or, after a loss, only on the remote: looked for in this order."""
+
+    def __init__(self, *stores: Store | None) -> None:
+        self._stores = [store for store in stores if store is not None]
+
+    def read(self, name: str) -> bytes | None:
+        return next((content for store in self._stores if (content := store.read(name)) is not None), None)
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for store in reversed(self._stores):
+            found |= store.sizes(folder)
+        return found
+
+
+def image_at(shelves: Shelves, now: Image, base: int, epoch: int) -> Image:
+    """An image whose covers are known as of an epoch: the given one (rolled up at `base`), or one from the roll-up before that epoch on."""
+    if epoch >= now.since:
+        return now
+    image = _rollup_before(shelves, epoch)
+    for records in _past(shelves, base, image.number):
+        if image.epoch < epoch:
+            for record in records:
+                _apply(image, record)
+    return image
+
+
+def _rollup_before(shelves: Shelves, epoch: int) -> Image:
+    """The newest roll-up that is not behind the epoch, or the empty beginning."""
+    for name in sorted(shelves.sizes(ROLLUPS), reverse=True):
+        if numbers_in(name)[1] <= epoch:
+            found = read_rollup(shelves.read(name) or b"")
+            if found is not None:
+                return found.image
+    return Image()
+
+
+def whole_image(shelves: Shelves, base: int, records: Iterable[Record]) -> Image:
+    """Every entry ever, folded: what a recovery needs when something old is lost. Costs O(history)."""
+    image = Image()
+    for record in past_records(shelves, base):
+        _apply(image, record)
+    for record in records:
+        if record.number > image.number:
+            _apply(image, record)
+    return image
+
+
+def past_records(shelves: Shelves, base: int) -> Iterator[Record]:
+    """All records that were rolled up, oldest first."""
+    return (record for records in _past(shelves, base, 0) for record in records)
+
+
+def _past(shelves: Shelves, base: int, after: int) -> Iterator[list[Record]]:
+    """The segments from record `after` + 1 to the roll-up at `base`. Found from their end: one that was given up may lie about, torn."""
+    names = [name for name in shelves.sizes(SEGMENTS) if numbers_in(name)[1] <= base]
+    chosen: list[str] = []
+    while base > after:
+        name = next((name for name in names if numbers_in(name)[1] == base and _read_segment(shelves, name)), None)
+        if name is None:
+            raise Corrupt(
+                f"records up to {base} of the journal are in no segment",
+                hint="The newest state is not touched; epochs before the roll-up cannot be read here.",
+            )
+        chosen.append(name)
+        base = numbers_in(name)[0] - 1
+    for name in reversed(chosen):
+        yield _read_segment(shelves, name)
+
+
+def _read_segment(shelves: Shelves, name: str) -> list[Record]:
+    """Its records; none when it is not whole."""
+    first, last = numbers_in(name)
+    found = list(decode(shelves.read(name) or b"", first, None))
+    return found if len(found) == last - first + 1 else []
+
+
+def openings(shelves: Shelves, base: int, records: Iterable[Record]) -> list[Opened]:
+    """Every opening of the one history, oldest first. What was rolled back is left out."""
+    found = whole_image(shelves, base, records).opened
+    return [found[epoch] for epoch in sorted(found)]
+
+
+def slices(openings: Iterable[Opened], source: str) -> Iterator[Slice]:
+    """All that was ever taken from a source, in order."""
+    return (entry.slices[source] for entry in openings if source in entry.slices)
+
+
+def _apply(image: Image, record: Record) -> None:
+    for entry in record.entries:
+        image.apply(record.number, entry)
+

@@ -1,0 +1,70 @@
+"""Records of the journal as bytes: what was appended at once, chained to what was appended before.
+
+    record   a header line, then one line of JSON per entry
+    header   "nosync", format 1, number, run, digest of the record before ("-" for the first), number of entries, digest; between spaces
+    digest   xxh3-64 in hex of the header up to it and of the entry lines
+
+Several records may follow one another in one object.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import xxhash
+
+from nosync.journal.entries import Entry, from_json, to_json
+
+FIRST = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Entries that were appended at once. `content` is the record as it is stored."""
+
+    number: int
+    run: str
+    entries: tuple[Entry, ...]
+    digest: str
+    content: bytes
+
+
+def encode(number: int, run: str, previous: str, entries: Sequence[Entry]) -> Record:
+    lines = b"".join(json.dumps(to_json(entry), separators=(",", ":"), default=str).encode() + b"\n" for entry in entries)
+    head = f"nosync 1 {number} {run} {previous} {len(entries)} ".encode()
+    digest = xxhash.xxh3_64_hexdigest(head + lines)
+    return Record(number, run, tuple(entries), digest, head + digest.encode() + b"\n" + lines)
+
+
+def decode(content: bytes, number: int, previous: str | None) -> Iterator[Record]:
+    """The records that continue a chain at `number`; stops at the first that is torn, damaged or of another chain.
+
+    `previous` is the digest before it; None where nobody knows it.
+    """
+    start = 0
+    while start < len(content):
+        found = _decode_one(content, start, number, previous)
+        if found is None:
+            return
+        yield found
+        start, number, previous = start + len(found.content), number + 1, found.digest
+
+
+def _decode_one(content: bytes, start: int, number: int, previous: str | None) -> Record | None:
+    head, newline, _ = content[start : start + 400].partition(b"\n")
+    parts = head.split(b" ")
+    if not newline or len(parts) != 7 or parts[:3] != [b"nosync", b"1", b"%d" % number]:
+        return None
+    if previous is not None and parts[4] != previous.encode():
+        return None
+    body = start + len(head) + 1
+    end = body
+    for _ in range(int(parts[5])):
+        end = content.find(b"\n", end) + 1
+        if not end:
+            return None
+    digest = parts[6].decode()
+    if xxhash.xxh3_64_hexdigest(head[: -len(digest)] + content[body:end]) != digest:
+        return None
+    entries = tuple(from_json(json.loads(line)) for line in content[body:end].splitlines())
+    return Record(number, parts[3].decode(), entries, digest, content[start:end])

@@ -1,0 +1,78 @@
+"""Rolling up: opening a flow costs the same after a million epochs as after a thousand.
+
+Every so many records, the image is written down and the records before it become one segment of the past. In this order, each step only
+when the one before
+is done on every tier: remember image and number; wait until every tier has the records up to there; write segment and roll-up; sync;
+delete the records.
+Only what every tier has is rolled up, so a tier that lags can always be joined to the others.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from nosync.journal.chain import Rollup
+from nosync.journal.journal import Journal
+from nosync.journal.names import RECORDS, numbers_in, rollup_name, segment_name
+from nosync.model.store import Disk, Remote, Store
+
+ROLL_RECORDS = 1024
+
+
+@dataclass
+class Roller:
+    """Rolls up one journal. `step` is called now and then, with the newest record that every tier has."""
+
+    journal: Journal
+    disk: Disk
+    remote: Remote | None
+    every: int = ROLL_RECORDS
+    candidate: Rollup | None = None
+
+    def step(self, everywhere: int) -> bool:
+        if self.candidate is None:
+            return self._choose()
+        if everywhere < self.candidate.number:
+            return False
+        self._roll(self.candidate)
+        self.candidate = None
+        return True
+
+    def _choose(self) -> bool:
+        journal = self.journal
+        with journal.lock:
+            if journal.number - journal.base < self.every:
+                return False
+            image = journal.image.copy()
+            image.forget_past(image.epoch + 1)
+            self.candidate = Rollup(journal.number, journal.digest, journal.origin, image)
+            return True
+
+    def _roll(self, rollup: Rollup) -> None:
+        records = [record for record in self.journal.after(self.journal.base) if record.number <= rollup.number]
+        segment = segment_name(records[0].number, rollup.number)
+        summary = rollup_name(rollup.number, rollup.image.epoch)
+        content = b"".join(record.content for record in records)
+        if self.remote is not None:
+            self.remote.replace(segment, content)
+            self.remote.replace(summary, rollup.content())
+        for name, text in ((segment, content), (summary, rollup.content())):
+            self.disk.replace(name, text)
+            self.disk.sync_files([name])
+            self.disk.sync_folders([name])
+        self._forget(rollup)
+
+    def _forget(self, rollup: Rollup) -> None:
+        for store in (self.disk, self.remote):
+            if store is not None:
+                for name in rolled(store, rollup.number):
+                    store.delete(name)
+        with self.journal.lock:
+            self.journal.base = rollup.number
+            self.journal.forget(rollup.number)
+            self.journal.image.forget_past(rollup.image.epoch + 1)
+
+
+def rolled(store: Store, number: int) -> list[str]:
+    """Objects all of whose records are in a roll-up at `number`, oldest first. The last object is left: nobody knows where it ends."""
+    names = sorted(store.sizes(RECORDS))
+    return [name for name, after in pairwise(names) if numbers_in(after)[0] <= number + 1]
