@@ -16,7 +16,12 @@ Slice = dict[str, Any]
 
 
 class Source(Protocol):
-    """Where rows come from."""
+    """Where rows come from.
+
+    Two more attributes may say what a source cannot or need not do: `replayable = False` for one that can read a slice only once (the
+    flow then keeps its
+    rows in the home), `trims = False` for one whose input stays for ever, so that `trim` is never called and everything can be recomputed.
+    """
 
     @property
     def append_only(self) -> bool:
@@ -26,7 +31,9 @@ class Source(Protocol):
         """Called once, at declaration: checks the settings and says what the rows look like."""
 
     def start(self, folder: Path, taken: Iterable[Slice]) -> None:
-        """Called when a run starts. `folder` is the source's own place in the home; `taken` all slices recorded so far, in order."""
+        """Called when a run starts, and again if epochs had to be rolled back. `folder` is the source's own place in the home; `taken`
+        all slices recorded so far, in order.
+        """
 
     def available(self) -> Slice | None:
         """What is there and not taken yet, up to the source's own limit for one epoch; None for nothing. The caller takes it."""
@@ -41,4 +48,4 @@ class Source(Protocol):
         """About how many bytes the slice brings: decides how it is processed, never what comes out."""
 
     def trim(self, slice: Slice) -> None:
-        """Nobody will ask for this slice again."""
+        """Nobody will ask for this slice again. May be called twice."""

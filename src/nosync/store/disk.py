@@ -87,6 +87,13 @@ class LocalDisk:
         if folders and not self._root_synced:
             self._sync_way_to_root()
 
+    def clear_beginnings(self, before: float) -> int:
+        """Deletes what a crash left of files that were being written, if older than a time; says how many there were."""
+        found = [path for path in self.root.rglob(".*") if path.is_file() and path.stat().st_mtime < before]
+        for path in found:
+            path.unlink(missing_ok=True)
+        return len(found)
+
     def _sync_file(self, path: Path) -> None:
         descriptor = os.open(path, os.O_RDONLY)
         with os.fdopen(descriptor, "rb") as file:

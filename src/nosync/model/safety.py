@@ -1,0 +1,54 @@
+"""Which epochs survive a failure, what may be released, what may be trimmed. Pure: no I/O, no clock."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Failure = Literal["process", "host", "site"]
+Release = Literal["computed", "safe"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a tier stands still. It goes away by itself once the cause does."""
+
+    message: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is on a tier: records up to `number`, epochs up to `epoch` with all their layers; `behind` are bytes on their way to it."""
+
+    survives: Failure
+    number: int
+    epoch: int
+    behind: int
+    objects: int
+    bytes: int
+    problem: Problem | None = None
+
+
+def safe_points(computed: int, tiers: Iterable[Standing]) -> dict[str, int]:
+    """By kind of failure, the newest epoch that survives it. A worse failure never has a newer one."""
+    points: dict[str, int] = {"process": computed}
+    newest = computed
+    for tier in tiers:
+        newest = min(newest, tier.epoch)
+        points[tier.survives] = newest
+    return points
+
+
+def releasable(release: Release, computed: int, opened_in: Mapping[int, int], tiers: Iterable[Standing]) -> int:
+    """The newest epoch that a sink may have. Epochs that are not in `opened_in` any more were on every tier long ago."""
+    places = list(tiers)
+    if release == "safe":
+        return min([computed, *(tier.epoch for tier in places)])
+    reproducible = min((tier.number for tier in places), default=0)
+    late = [epoch for epoch, number in opened_in.items() if number > reproducible]
+    return min([computed, *(epoch - 1 for epoch in late)])
+
+
+def trimmable(safe: int, released: Iterable[int]) -> int:
+    """Up to which epoch no failure, and no sink, will ask for input again."""
+    return min([safe, *released])

@@ -1,0 +1,208 @@
+"""What to do after a failure. Pure: the journal's image and a survey in, a plan out.
+
+Promise: carrying out the plan makes every operator's state as of `epoch` readable from the home, and every output that a sink has yet
+to get. Nothing is
+recomputed that some tier still has. An epoch is given up only when a failure took its input before any tier had it; then the one before
+is next.
+
+To recompute epochs [first, last] of a shard, the state of the operator and of all above it in the data's way must be readable as of
+first - 1. Where the log has only
+a layer that spans that boundary, the job starts where that layer starts; at the latest with epoch 1, from nothing.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from nosync.journal.image import Image
+from nosync.model.layers import LayerInfo
+from nosync.recovery.survey import Survey
+from nosync.state.cover import cover
+from nosync.state.finest import finest, within
+
+Targets = dict[str, frozenset[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the plan must know of a program: who feeds whom (all the way up, itself included), and the operators of sinks."""
+
+    feeders: Mapping[str, frozenset[str]]
+    sinks: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Recompute:
+    """One job over the input of epochs [first, last] that writes the layers of some operators and shards only."""
+
+    first: int
+    last: int
+    targets: Targets
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Resume at `epoch`: `fetch` files from the remote, run the `jobs` in order, forget the `lost` layers, read `found` ones instead.
+    `missing` are the updates that no tier has.
+
+    Epochs after `opened` have lost their input: they are rolled back, and never were.
+    """
+
+    epoch: int
+    opened: int
+    fetch: tuple[str, ...] = ()
+    jobs: tuple[Recompute, ...] = ()
+    lost: tuple[str, ...] = ()
+    found: tuple[LayerInfo, ...] = ()
+    missing: tuple[LayerInfo, ...] = ()
+
+
+def plan(image: Image, survey: Survey, shape: Shape) -> Plan | None:
+    """The plan for the newest epoch that can be reached; None when layers are gone for good."""
+    epoch = image.epoch
+    while True:
+        found = _plan_for(epoch, image, survey, shape)
+        if found is not None or not _lost_input(image, survey, epoch):
+            return found
+        epoch -= 1
+
+
+def _lost_input(image: Image, survey: Survey, epoch: int) -> bool:
+    """Whether an epoch's input is gone although nobody trimmed it."""
+    entry = image.opened.get(epoch)
+    if entry is None:
+        return False
+    trimmed = max((image.trimmed.get(source, 0) for source in entry.slices), default=0)
+    return epoch > trimmed and not all(survey.readable(name) for name in entry.files)
+
+
+def _plan_for(epoch: int, image: Image, survey: Survey, shape: Shape) -> Plan | None:
+    traces = {place: [layer for layer in layers if layer.upper <= epoch + 1] for place, layers in _traces(image)}
+    readable = {place: [layer for layer in layers if survey.readable(layer.path)] for place, layers in traces.items()}
+    covers = {place: cover(layers, epoch) for place, layers in readable.items()}
+    missing: list[LayerInfo] = []
+    for place, layers in traces.items():
+        missing += _missing(layers, covers[place], _unreleased(image, shape, place[0]))
+    jobs = _jobs(missing, traces, readable, shape)
+    if not all(_has_input(job, image, survey) for job in jobs):
+        return None
+    needed = {layer.path for place, layers in covers.items() if place[0] not in shape.sinks for layer in layers}
+    needed |= {layer.path for place in traces if place[0] in shape.sinks for layer in _outputs(readable[place], image, shape, place[0])}
+    for job in jobs:
+        needed |= _below(job, readable, shape)
+    needed |= _inputs(image, jobs, epoch)
+    lost = tuple(layer.path for layers in traces.values() for layer in layers if not survey.readable(layer.path))
+    found = tuple(layer for place, layers in covers.items() if lost for layer in layers)
+    fetch = tuple(sorted(name for name in needed if name not in survey.home and name in survey.remote))
+    return Plan(epoch, _still_open(image, survey, epoch), fetch, jobs, lost, found, tuple(missing))
+
+
+def _still_open(image: Image, survey: Survey, epoch: int) -> int:
+    """The last epoch whose input is there. An epoch that was computed and cannot be any more takes all after it along."""
+    if epoch < image.epoch:
+        return epoch
+    last = epoch
+    while (entry := image.opened.get(last + 1)) is not None and all(survey.readable(name) for name in entry.files):
+        last += 1
+    return last
+
+
+def _traces(image: Image) -> Iterable[tuple[tuple[str, int], list[LayerInfo]]]:
+    return (((operator, shard), layers) for operator, shards in image.traces.items() for shard, layers in shards.items())
+
+
+def _unreleased(image: Image, shape: Shape, operator: str) -> int | None:
+    """For the operator of a sink: the first epoch that the sink does not have yet."""
+    sink = shape.sinks.get(operator)
+    return None if sink is None else image.released.get(sink, 0) + 1
+
+
+def _outputs(layers: Iterable[LayerInfo], image: Image, shape: Shape, operator: str) -> list[LayerInfo]:
+    first = _unreleased(image, shape, operator) or 0
+    return [layer for layer in layers if layer.lower >= first]
+
+
+def _missing(layers: list[LayerInfo], chosen: Iterable[LayerInfo], unreleased: int | None) -> list[LayerInfo]:
+    """The finest layers whose updates are in no chosen one. A sink needs only what it has not had."""
+    there = list(chosen)
+    return [
+        leaf for leaf in finest(layers)
+        if not any(within(leaf, layer) for layer in there) and (unreleased is None or leaf.lower >= unreleased)
+    ]  # fmt: skip
+
+
+Place = tuple[str, int]
+Layers = Mapping[Place, list[LayerInfo]]
+
+
+def _jobs(missing: list[LayerInfo], traces: Layers, readable: Layers, shape: Shape) -> tuple[Recompute, ...]:
+    jobs: list[Recompute] = []
+    for leaf in sorted(missing, key=lambda leaf: (leaf.lower, leaf.upper)):
+        job = Recompute(leaf.lower, leaf.upper - 1, {leaf.operator: frozenset([leaf.shard])})
+        while jobs and job.first <= jobs[-1].last + 1:
+            job = _joined(jobs.pop(), job)
+        job = _earlier(job, traces, readable, shape)
+        while jobs and job.first <= jobs[-1].last:
+            job = _earlier(_joined(jobs.pop(), job), traces, readable, shape)
+        jobs.append(job)
+    return tuple(one for job in jobs for one in _alone(job, shape))
+
+
+def _joined(one: Recompute, other: Recompute) -> Recompute:
+    operators = [*one.targets, *(operator for operator in other.targets if operator not in one.targets)]
+    none: frozenset[int] = frozenset()
+    targets = {operator: one.targets.get(operator, none) | other.targets.get(operator, none) for operator in operators}
+    return Recompute(min(one.first, other.first), max(one.last, other.last), targets)
+
+
+def _closure(job: Recompute, shape: Shape) -> frozenset[str]:
+    return frozenset().union(*(shape.feeders.get(operator, frozenset([operator])) for operator in job.targets))
+
+
+def _earlier(job: Recompute, traces: Layers, readable: Layers, shape: Shape) -> Recompute:
+    """The job, begun where the state before it can be read."""
+    closure = _closure(job, shape)
+    first = job.first
+    while True:
+        start = first
+        for place, layers in traces.items():
+            if place[0] not in closure or place[0] in shape.sinks:
+                continue
+            before = cover(readable[place], first - 1)
+            gaps = [leaf for leaf in finest(layers) if leaf.lower < first and not any(within(leaf, layer) for layer in before)]
+            start = min([start, *(leaf.lower for leaf in gaps)])
+        if start == first:
+            return Recompute(first, job.last, job.targets)
+        first = start
+
+
+def _alone(job: Recompute, shape: Shape) -> list[Recompute]:
+    """Epoch by epoch where a sink has yet to get them one by one; then all above the sink is kept by epoch too."""
+    if not any(operator in shape.sinks for operator in job.targets) or job.first == job.last:
+        return [job]
+    every = frozenset(shard for shards in job.targets.values() for shard in shards)
+    targets = {operator: job.targets.get(operator, every) for operator in _closure(job, shape)}
+    return [Recompute(epoch, epoch, targets) for epoch in range(job.first, job.last + 1)]
+
+
+def _below(job: Recompute, readable: Layers, shape: Shape) -> set[str]:
+    """Layers that the job reads."""
+    closure = _closure(job, shape)
+    places = [place for place in readable if place[0] in closure and place[0] not in shape.sinks]
+    return {layer.path for place in places for layer in cover(readable[place], job.first - 1)}
+
+
+def _has_input(job: Recompute, image: Image, survey: Survey) -> bool:
+    for epoch in range(job.first, job.last + 1):
+        entry = image.opened.get(epoch)
+        if entry is None or not all(survey.readable(name) for name in entry.files):
+            return False
+        if any(image.trimmed.get(source, 0) >= epoch for source in entry.slices):
+            return False
+    return True
+
+
+def _inputs(image: Image, jobs: Iterable[Recompute], epoch: int) -> set[str]:
+    """Input that must be at hand: of the epochs to recompute, and of those that were opened and not computed."""
+    epochs = {number for job in jobs for number in range(job.first, job.last + 1)}
+    epochs |= {number for number in image.opened if number > epoch}
+    return {name for number in epochs if number in image.opened for name in image.opened[number].files}

@@ -1,0 +1,138 @@
+"""Carrying out a plan: fetch what the remote has, recompute what nobody has, record both.
+
+Everything here can be interrupted and begun again: files are fetched under their own names, recomputed layers count once they are recorded.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from nosync.journal.entries import Restored, RolledBack
+from nosync.journal.image import Covers, Image
+from nosync.journal.journal import Journal
+from nosync.journal.past import Shelves, whole_image
+from nosync.model.engine import Engine
+from nosync.model.errors import Corrupt
+from nosync.model.layers import LayerInfo
+from nosync.model.store import Disk, Remote
+from nosync.recovery.plan import Plan, Shape, plan
+from nosync.recovery.survey import Verify, intact, survey
+
+Tell = Callable[[str], None]
+
+
+@dataclass
+class Recovered:
+    """What a recovery did. `layers` are what the newest state needs, `fetched` files came from the remote, `recomputed` layers from input.
+
+    `missing_from` is the first epoch of which something was missing everywhere; 0 for none.
+    """
+
+    epoch: int = 0
+    layers: int = 0
+    fetched: int = 0
+    fetched_bytes: int = 0
+    recomputed: int = 0
+    recomputed_epochs: int = 0
+    missing_from: int = 0
+    rolled_back: int = 0
+    jobs: int = 0
+
+
+def recover(
+    journal: Journal, disk: Disk, remote: Remote | None, engine: Engine, shape: Shape, verify: Verify, doubted: frozenset[str], tell: Tell
+) -> Recovered:
+    """Makes the newest epoch that can be reached readable from the home. `doubted` files may be torn (see `survey.doubtful`)."""
+    image = journal.image
+    done = Recovered(layers=len(image.newest_layers()), epoch=image.epoch)
+    if intact(image, disk, doubted, _needed(image, shape)):
+        return done
+    for candidate in _images(journal, disk, remote):
+        seen = survey(candidate, disk, remote, doubted, verify)
+        chosen = plan(candidate, seen, shape)
+        complete = candidate is not image
+        if chosen is not None and (complete or (chosen.epoch == image.epoch and not chosen.jobs)):
+            _Restoration(journal, disk, remote, engine, verify, tell, done).run(candidate, chosen)
+            return done
+    raise Corrupt(
+        "the state cannot be put together again: layers are missing on every tier, and their input was trimmed",
+        hint="`nosync fsck HOME` says what is missing. Start with a new home to compute everything from the input that is there.",
+    )
+
+
+def _needed(image: Image, shape: Shape) -> Iterable[str]:
+    """Besides the newest covers: input of epochs to come, and outputs that sinks have yet to get."""
+    for epoch, entry in image.opened.items():
+        if epoch > image.epoch:
+            yield from entry.files
+    for operator, sink in shape.sinks.items():
+        for layers in image.traces.get(operator, {}).values():
+            yield from (layer.path for layer in layers if layer.lower > image.released.get(sink, 0))
+
+
+def _images(journal: Journal, disk: Disk, remote: Remote | None) -> Iterable[Image]:
+    """The image at hand; if that does not do, one with all the past in it."""
+    yield journal.image
+    yield whole_image(Shelves(disk, remote), journal.base, journal.after(journal.base))
+
+
+@dataclass
+class _Restoration:
+    journal: Journal
+    disk: Disk
+    remote: Remote | None
+    engine: Engine
+    verify: Verify
+    tell: Tell
+    done: Recovered
+
+    def run(self, image: Image, chosen: Plan) -> None:
+        """`image` knows all layers that the plan speaks of."""
+        self._fetch(chosen.fetch, {layer.path: layer for layer in image.layers()})
+        if chosen.opened < image.last_opened:
+            self.done.rolled_back = image.last_opened - chosen.opened
+            self.journal.append(RolledBack(chosen.opened))
+        image = self._forgotten(image, chosen)
+        made: list[LayerInfo] = []
+        for job in chosen.jobs:
+            self.tell(f"recomputing epochs {job.first} to {job.last} of {', '.join(sorted(job.targets))}")
+            before = _as_of(image, made, job.first - 1)
+            openings = [image.opened[epoch] for epoch in range(job.first, job.last + 1)]
+            made += self.engine.compute(openings, before, job.targets).layers
+            self.done.recomputed_epochs += job.last - job.first + 1
+        if chosen.lost or made:
+            self.journal.append(Restored(chosen.lost, (*chosen.found, *made)))
+        self.done.missing_from = min((layer.lower for layer in chosen.missing), default=0)
+        self.done.epoch, self.done.recomputed, self.done.jobs = self.journal.image.epoch, len(made), len(chosen.jobs)
+
+    def _fetch(self, names: Sequence[str], layers: dict[str, LayerInfo]) -> None:
+        if names:
+            self.tell(f"fetching {len(names)} files from the remote")
+        assert self.remote is not None or not names
+        for name in names:
+            if self.remote is None or not self.remote.download(name, self.disk):
+                raise Corrupt(f'"{name}" vanished from the remote', hint="Start again: what is left is surveyed anew.")
+            if name in layers and not self.verify(layers[name]):
+                self.remote.delete(name)
+                self.disk.delete(name)
+                raise Corrupt(f'"{name}" on the remote is damaged and was removed there', hint="Start again: it will be recomputed.")
+            self.done.fetched_bytes += layers[name].bytes if name in layers else 0
+        self.disk.sync_files(names)
+        self.disk.sync_folders(names)
+        self.done.fetched = len(names)
+
+    def _forgotten(self, image: Image, chosen: Plan) -> Image:
+        """The image without what was lost."""
+        image = image.copy()
+        if chosen.opened < image.last_opened:
+            image.apply(image.number, RolledBack(chosen.opened))
+        image.apply(image.number, Restored(chosen.lost, ()))
+        return image
+
+
+def _as_of(image: Image, made: Sequence[LayerInfo], epoch: int) -> Callable[[str], Covers]:
+    """Covers as of an epoch, recomputed layers among them."""
+    known = replace(image.copy(), epoch=-1)  # so that covers are put together for the epoch asked for
+    for layer in made:
+        known.traces.setdefault(layer.operator, {}).setdefault(layer.shard, []).append(layer)
+    return lambda operator: known.covers(operator, epoch)
+

@@ -1,0 +1,75 @@
+"""What is readable where. Reads names and sizes; checksums only where a restart of the host may have torn a file."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from nosync.journal.chain import Chain
+from nosync.journal.entries import Computed, Merged, Opened, Restored, Started
+from nosync.journal.image import Image
+from nosync.journal.names import INPUT, LAYERS
+from nosync.model.layers import LayerInfo
+from nosync.model.store import Disk, Remote, fingerprint
+
+Verify = Callable[[LayerInfo], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """Names of layers and input that can be read from the home, and from the remote."""
+
+    home: frozenset[str]
+    remote: frozenset[str]
+
+    def readable(self, name: str) -> bool:
+        return name in self.home or name in self.remote
+
+
+def doubtful(chain: Chain, synced: int, boot: str) -> frozenset[str]:
+    """Files that a restart of the host may have torn: named in records behind the last that is known to be synced, and written before
+    the host's last restart.
+    """
+    found: set[str] = set()
+    written = chain.rollup.image.started.boot if chain.rollup and chain.rollup.image.started else boot
+    for record in chain.records:
+        for entry in record.entries:
+            if isinstance(entry, Started):
+                written = entry.boot
+            if record.number <= synced or written == boot:
+                continue
+            match entry:
+                case Computed() | Restored():
+                    found.update(layer.path for layer in entry.layers)
+                case Merged():
+                    found.add(entry.layer.path)
+                case Opened():
+                    found.update(entry.files)
+    return frozenset(found)
+
+
+def intact(image: Image, disk: Disk, doubted: frozenset[str], needed: Iterable[str]) -> bool:
+    """Whether the newest state can be read from the home as it is: the usual case, and the quick one. Files in doubt are looked at
+    closely instead.
+    """
+    newest = image.newest_layers()
+    if doubted and any(layer.path in doubted for layer in newest):
+        return False
+    return all(disk.exists(layer.path) for layer in newest) and all(disk.exists(name) and name not in doubted for name in needed)
+
+
+def survey(image: Image, disk: Disk, remote: Remote | None, doubted: frozenset[str], verify: Verify) -> Survey:
+    """Everything the image names, on both tiers."""
+    sizes = disk.sizes(LAYERS)
+    home = {
+        layer.path
+        for layer in image.layers()
+        if sizes.get(layer.path) == layer.bytes and (layer.path not in doubted or verify(layer))
+    }
+    there: set[str] = set()
+    if remote is not None:
+        there = {*remote.sizes(LAYERS), *remote.sizes(INPUT)}
+    inputs = disk.sizes(INPUT)
+    for entry in image.opened.values():
+        for name, mark in entry.files.items():
+            if name in inputs and (name not in doubted or fingerprint(disk.read(name) or b"") == mark):
+                home.add(name)
+    return Survey(frozenset(home), frozenset(there))

@@ -1,0 +1,159 @@
+"""The tier that survives the loss of the site: copies of records and layers on the remote.
+
+Records go first and fast (`RecordShipper`), since an epoch whose opening is there can be computed again; layers follow
+(`LayerShipper`), so that
+it need not be. Neither waits for the other: what is readable there is found by looking (see `recovery.survey`).
+
+Shipping adapts to load. While it keeps up, it ships each epoch's layers; when it falls behind, the layers into which the merger has
+collapsed the waiting
+epochs. When idle it ships merged layers that shorten what a recovery would have to fetch, until that fits `recover_within`.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+
+from nosync.journal.entries import Computed, Restored, RolledBack
+from nosync.journal.journal import Journal, fenced_by
+from nosync.journal.names import LAYERS
+from nosync.model.errors import Conflict
+from nosync.model.layers import LayerInfo
+from nosync.model.safety import Problem, Standing
+from nosync.model.store import Disk, Remote
+from nosync.state.cover import cover
+from nosync.state.finest import finest, within
+from nosync.store.progress import epoch_on
+
+PRESSURE = 4  # epochs waiting in one shard
+Place = tuple[str, int]
+
+
+class RecordShipper:
+    """Brings the journal's records to the remote."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.objects = 0
+        self.bytes = 0
+        self.problem: Problem | None = None
+
+    def step(self) -> bool:
+        """Ships what is new; says whether anything was. `Fenced` when another run is there."""
+        try:
+            sent = self.journal.ship()
+        except Conflict:
+            assert self.journal.remote is not None
+            self.journal.fence(fenced_by(self.journal.remote, self.journal.generation))
+            self.journal.resolve()
+            raise
+        self.bytes += sent
+        self.objects += 1 if sent else 0
+        return sent > 0
+
+
+class LayerShipper:
+    """Brings layers to the remote. `waiting` holds, per operator and shard, the finest layers that are not there yet, oldest first."""
+
+    def __init__(self, journal: Journal, disk: Disk, remote: Remote, most_layers: int = 64) -> None:
+        self.journal, self.disk, self.remote, self.most_layers = journal, disk, remote, most_layers
+        self.placed = set(remote.sizes(LAYERS))
+        self.number = journal.number
+        self.waiting: dict[Place, list[LayerInfo]] = {}
+        self._begin_again()
+        self.looked = -1
+        self.epoch = 0
+        self.unconfirmed: deque[tuple[int, int]] = deque([(self.number, self._reached())])
+        self.objects = 0
+        self.bytes = 0
+        self.problem: Problem | None = None
+
+    def standing(self, records: RecordShipper) -> Standing:
+        """Both shippers together. A layer counts once the record that names it is there too."""
+        shipped = self.journal.shipped
+        while self.unconfirmed and self.unconfirmed[0][0] <= shipped:
+            self.epoch = self.unconfirmed.popleft()[1]
+        behind = sum(layer.bytes for layers in self.waiting.values() for layer in layers)
+        problem = records.problem or self.problem
+        objects, sent = self.objects + records.objects, self.bytes + records.bytes
+        return Standing("site", shipped, min(self.epoch, epoch_on(self.journal, shipped)), behind, objects, sent, problem)
+
+    def _reached(self) -> int:
+        return min([epoch_on(self.journal, self.number), *(layers[0].lower - 1 for layers in self.waiting.values() if layers)])
+
+    def step(self) -> bool:
+        """Ships one layer; says whether there was one."""
+        if self._follow():
+            self.unconfirmed.append((self.number, self._reached()))
+        layer = self._next() or self._shortening()
+        if layer is None:
+            return False
+        named = self.journal.number
+        self.bytes += self.remote.upload(layer.path, self.disk)
+        self.objects += 1
+        self.placed.add(layer.path)
+        place = (layer.operator, layer.shard)
+        self.waiting[place] = [other for other in self.waiting[place] if not within(other, layer)]
+        self.unconfirmed.append((named, self._reached()))
+        return True
+
+    def _follow(self) -> bool:
+        """Takes notice of new records; says whether there were any."""
+        records = self.journal.after(self.number)
+        for record in records:
+            for entry in record.entries:
+                match entry:
+                    case Computed():
+                        for layer in entry.layers:
+                            self.waiting.setdefault((layer.operator, layer.shard), []).append(layer)
+                    case Restored() | RolledBack():
+                        self._begin_again()
+            self.number = record.number
+        return bool(records)
+
+    def _begin_again(self) -> None:
+        self.waiting = {place: uncovered(layers, self.placed) for place, layers in self._traces().items()}
+
+    def _traces(self) -> dict[Place, list[LayerInfo]]:
+        with self.journal.lock:
+            traces = self.journal.image.traces
+            return {(operator, shard): list(layers) for operator, shards in traces.items() for shard, layers in shards.items()}
+
+    def _next(self) -> LayerInfo | None:
+        """The oldest waiting layer; in its place, where many wait, the largest that collapses it and its followers."""
+        behind = [place for place, layers in self.waiting.items() if layers]
+        place = min(behind, key=lambda place: self.waiting[place][0].lower, default=None)
+        if place is None:
+            return None
+        waiting = self.waiting[place]
+        if len(waiting) <= PRESSURE:
+            return waiting[0]
+        operator, shard = place
+        with self.journal.lock:
+            trace = list(self.journal.image.traces[operator][shard])
+        return max((layer for layer in trace if layer.lower == waiting[0].lower), key=lambda layer: layer.upper, default=waiting[0])
+
+    def _shortening(self) -> LayerInfo | None:
+        """A merged layer in the place of the most layers there, while a recovery would have to fetch more than allowed."""
+        if self.looked == self.number + self.objects:  # nothing is new since there was nothing to do
+            return None
+        best: tuple[int, LayerInfo] | None = None
+        total = 0
+        traces = self._traces()
+        self.placed.intersection_update(layer.path for layers in traces.values() for layer in layers)
+        for layers in traces.values():
+            there = cover([layer for layer in layers if layer.path in self.placed], self.journal.image.epoch)
+            total += len(there)
+            for layer in layers:
+                inside = sum(within(other, layer) for other in there)
+                if layer.path not in self.placed and inside > 1 and (best is None or inside > best[0]):
+                    best = (inside, layer)
+        if best is None or total <= self.most_layers:
+            self.looked = self.number + self.objects
+            return None
+        return best[1]
+
+
+def uncovered(layers: Iterable[LayerInfo], placed: set[str]) -> list[LayerInfo]:
+    """The finest layers of a trace whose updates are not there, oldest first."""
+    known = list(layers)
+    there = cover([layer for layer in known if layer.path in placed], max((layer.upper for layer in known), default=0))
+    return [leaf for leaf in finest(known) if not any(within(leaf, layer) for layer in there)]

@@ -1,0 +1,52 @@
+"""Deleting layers that no record names: leftovers of attempts that were repeated, and of runs that died or were fenced.
+
+The boundary is recorded, and synced, before anything behind it is deleted. Swept is only what cannot be recorded any more: files of
+earlier runs (they can append nothing), and
+of this run single epochs that are computed. Whatever a newer run makes is none of our business. Called again and again: late attempts
+leave files late.
+"""
+
+from nosync.journal.entries import Swept
+from nosync.journal.image import Image
+from nosync.journal.journal import Journal
+from nosync.journal.names import LAYER, LAYERS
+from nosync.model.store import Store
+
+
+class Sweeper:
+    """Sweeps one store, some files at a time."""
+
+    def __init__(self, journal: Journal, store: Store) -> None:
+        self.journal, self.store = journal, store
+        self.due: list[str] = []
+        self.boundary = 0
+        self.deleted = 0
+
+    def step(self, everywhere: int) -> bool:
+        """Deletes what was found, once the boundary is on every tier (they have the records up to `everywhere`)."""
+        if not self.due or everywhere < self.boundary:
+            return False
+        for name in self.due:
+            self.store.delete(name)
+        self.deleted += len(self.due)
+        self.due = []
+        return True
+
+    def look(self, image: Image) -> int:
+        """Finds what can be swept, and records that it will be. The image knows every layer of epochs after its `since`."""
+        if not self.due:
+            known = {layer.path for layer in image.layers()}
+            names = [name for name in self.store.sizes(LAYERS) if name not in known]
+            self.due = [name for name in names if sweepable(name, self.journal.generation, image.since, image.epoch)]
+            if self.due:
+                self.boundary = self.journal.append(Swept(self.journal.generation, image.epoch))
+        return len(self.due)
+
+
+def sweepable(name: str, generation: int, since: int, epoch: int) -> bool:
+    """Whether a file that an image does not know can never be named by a record."""
+    found = LAYER.fullmatch(name)
+    if found is None or int(found["lower"]) <= since:
+        return False
+    made, lower, upper = int(found["generation"]), int(found["lower"]), int(found["upper"])
+    return made < generation or (made == generation and upper == lower + 1 and lower <= epoch)
