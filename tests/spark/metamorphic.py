@@ -5,30 +5,28 @@ from pathlib import Path
 from typing import Any
 
 import nosync as ns
-from nosync.runtime.epochs import Epochs
-from nosync.runtime.program import Program
+from nosync.runtime.stepping import Stepping
 
 NEVER_WIDE, ALWAYS_WIDE = 1 << 60, 0
 
 
-def epochs_of(flow: ns.Flow, home: Path, shards: int | None = 2, wide_bytes: int = NEVER_WIDE) -> Epochs:
-    program = Program(flow.name, flow.spark, flow._compiler.graph, flow._sources, flow._functions)
-    return Epochs(program, home, shards, wide_bytes=wide_bytes)
+def stepping_of(flow: ns.Flow, home: Path, shards: int | None = 2, wide_bytes: int = NEVER_WIDE) -> Stepping:
+    return Stepping(flow.program(), home, shards, wide_bytes=wide_bytes)
 
 
 def run_all(flow: ns.Flow, home: Path, feeds: Iterable[Callable[[], Any]] = (), settle: bool = False, **knobs: Any) -> list[dict[str, Any]]:
     """All epochs there are, one after each feed; with `settle`, all merging done after each."""
-    epochs = epochs_of(flow, home, **knobs)
+    stepping = stepping_of(flow, home, **knobs)
     done = []
     try:
         for feed in feeds or [lambda: None]:
             feed()
-            while (progress := epochs.step()) is not None:
+            while (progress := stepping.step()) is not None:
                 done.append(progress)
                 if settle:
-                    epochs.merger.settle(epochs.image, lambda layer: epochs.journal.append(_merged(layer)))
+                    stepping.merger.settle(stepping.image, lambda layer: stepping.journal.append(_merged(layer)))
     finally:
-        epochs.close()
+        stepping.close()
     return done
 
 

@@ -30,19 +30,27 @@ class Compiler:
 
     def view(self, name: str, query: DataFrame) -> ViewNode:
         """Compiles a query and adds it to the graph under a name."""
+        self.graph.views[name] = node = self._compile(name, query, may_be_backed=True)
+        return node
+
+    def sink(self, name: str, query: DataFrame) -> ViewNode:
+        """Compiles a query whose changes go to a sink: what each epoch adds and removes is kept until the sink has it."""
+        self.graph.sinks[name] = node = self._compile(f"sink {name}", query, may_be_backed=False)
+        return node
+
+    def _compile(self, name: str, query: DataFrame, may_be_backed: bool) -> ViewNode:
         execution = query._jdf.queryExecution()
         check_analyzed(execution.analyzed(), name)
         compiled = Query(self.catalyst, name, self.graph, self.leaves)
         plan = spread_joins(self.catalyst, without_subqueries(self.catalyst, execution.optimizedPlan()))
         body = _aligned(self.catalyst, compiled.template(plan), query.schema)
-        backing = _backing(body)
+        backing = _backing(body) if may_be_backed else None
         node = ViewNode(name, body, query.schema, backing)
         payload = arrow_schema(_numbered(query.schema), f'view "{name}"')
         if backing is None:
             node.feed, node.payload = _rows_feed(self.catalyst, body), payload
         self.graph.operators += compiled.operators
         self.graph.statics += compiled.statics
-        self.graph.views[name] = node
         return node
 
 

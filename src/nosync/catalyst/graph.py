@@ -230,15 +230,21 @@ class Graph:
     statics: list[SourceNode] = field(default_factory=list)
     operators: list[Operator] = field(default_factory=list)
     views: dict[str, ViewNode] = field(default_factory=dict)
+    sinks: dict[str, ViewNode] = field(default_factory=dict)
+
+    @property
+    def queries(self) -> list[ViewNode]:
+        """Views and sinks: what the user asked for."""
+        return [*self.views.values(), *self.sinks.values()]
 
     def consumers(self) -> dict[int, int]:
         """How many places use each node's change, by identity."""
         counts: dict[int, int] = {}
         templates: list[Sequence[Hole]] = [list(holes(op.feed.piece)) for op in self.operators]
-        templates += [list(holes(view.body.piece)) for view in self.views.values() if self._needed(view)]
+        templates += [list(holes(view.body.piece)) for view in self.queries if self._needed(view)]
         for hole in (hole for found in templates for hole in found):
             counts[id(hole.node)] = counts.get(id(hole.node), 0) + 1
-        for view in self.views.values():
+        for view in self.queries:
             if view.feed is not None:
                 counts[id(view)] = counts.get(id(view), 0) + 1
         return counts
@@ -247,5 +253,5 @@ class Graph:
         """Whether the view's change has to be computed: it keeps rows of its own, or another query reads it."""
         if view.feed is not None:
             return True
-        pieces = [op.feed.piece for op in self.operators] + [v.body.piece for v in self.views.values() if v is not view]
+        pieces = [op.feed.piece for op in self.operators] + [v.body.piece for v in self.queries if v is not view]
         return any(hole.node is view for piece in pieces for hole in holes(piece))

@@ -4,7 +4,7 @@ Promise: each operator runs once per shard, whatever is built on it (a change wi
 a retried task recomputes the same bytes from immutable inputs. Nothing is recorded here: the caller takes the receipts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -31,6 +31,7 @@ from nosync.catalyst.graph import (
     ViewNode,
     holes,
 )
+from nosync.catalyst.traces import traces_of, wanted_ends
 from nosync.catalyst.walk import late as late_node
 from nosync.catalyst.walk import stateful, whole
 from nosync.model.layers import Kind, LayerInfo
@@ -90,17 +91,20 @@ class Setting:
 
 @dataclass
 class EpochJob:
-    """One epoch, from the changes of its sources to receipts.
+    """The epochs [lower, upper), nearly always one, from the changes of their sources to receipts.
 
-    `wide` says which sources bring enough rows for the fast way, `direct` which files tasks may read themselves.
+    `wide` says which sources bring enough rows for the fast way, `direct` which files tasks may read themselves. With `targets` only these
+    operators and shards are written, and only what they need is computed: for recovery.
     """
 
     setting: Setting
-    epoch: int
+    lower: int
+    upper: int
     covers: Covers
     changes: dict[str, Callable[[], DataFrame]]
     wide: frozenset[str]
     direct: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    targets: Mapping[str, frozenset[int]] | None = None
     frames: dict[int, Java] = field(default_factory=dict)
     persisted: list[DataFrame] = field(default_factory=list)
 
@@ -124,7 +128,7 @@ class EpochJob:
             self.setting.partitions(alone.partitions).mapPartitionsWithIndex(alone).collect()
         else:
             self._run_plan([self._end(node) for node in ends])
-        return agreed([receipt for receipt in self.receipts.value if receipt.epoch == self.epoch])
+        return agreed([receipt for receipt in self.receipts.value if receipt.epoch == self.lower])
 
     def _alone(self, ends: list[Node]) -> AloneTask | None:
         """All there is to do as one task, if Spark has nothing to compute in it: then there is nothing to plan either."""
@@ -153,9 +157,12 @@ class EpochJob:
     def _ends(self, late: bool) -> list[Node]:
         """What nothing else is computed from, and what is new in it."""
         graph = self.setting.graph
-        views = [view for view in graph.views.values() if view.feed is not None]
-        unread = [operator for operator in graph.operators if not self.consumers.get(id(operator))]
-        return [node for node in (*views, *unread) if late_node(node) == late and self._moves(node)]
+        if self.targets is not None:
+            ends = wanted_ends(graph, self.targets)
+        else:
+            ends = [view for view in graph.queries if view.feed is not None]
+            ends += [operator for operator in graph.operators if not self.consumers.get(id(operator))]
+        return [node for node in ends if late_node(node) == late and self._moves(node)]
 
     def _end(self, node: Node) -> DataFrame:
         return self._retain(node) if isinstance(node, ViewNode) else self.catalyst.frame(self.plan(node))
@@ -216,9 +223,14 @@ class EpochJob:
 
     def _work(self, operator: str, kind: Kind) -> Work:
         s = self.setting
-        return Work(s.home, s.flow, s.run, operator, self.epoch, s.shards, kind, self.covers(operator), self.receipts)
+        writes = None if self.targets is None else self.targets.get(operator, frozenset())
+        return Work(s.home, s.flow, s.run, operator, self.lower, self.upper, s.shards, kind, self.covers(operator), self.receipts, writes)
 
-    def _exchange(self, frame: DataFrame) -> DataFrame:
+    def _exchange(self, frame: DataFrame, node: Node | None = None) -> DataFrame:
+        """Rows to their shards. Of a node that only writes some shards and that nobody reads, only rows of these."""
+        if node is not None and self.targets is not None and node in wanted_ends(self.setting.graph, self.targets):
+            shards = frozenset[int]().union(*(self.targets.get(trace, frozenset()) for trace in traces_of(node)))
+            frame = frame.where(self.setting.shard.isin(*shards))
         return frame.repartitionById(self.setting.shards, self.setting.shard)
 
     def _accumulate_task(self, node: AccumulateNode) -> AccumulateTask:
@@ -228,7 +240,7 @@ class EpochJob:
 
     def _direct_task(self, node: Node) -> DirectTask | None:
         """The operator's task if it can read its input itself."""
-        if not isinstance(node, AccumulateNode) or node.plain is None or node.plain.source not in self.direct:
+        if not isinstance(node, AccumulateNode) or node.plain is None or node.plain.source not in self.direct or self.targets is not None:
             return None
         task = self._accumulate_task(node)
         return None if task.unborn else DirectTask(task, node.plain, self.direct[node.plain.source])
@@ -244,7 +256,7 @@ class EpochJob:
         if self._is_wide(node.feed.piece):
             blobs = rows.mapInArrow(task.combine_rows, BLOBS).repartitionById(self.setting.shards, self.setting.blob_shard)
             return blobs.mapInArrow(task.reduce_blobs, declared)
-        return self._exchange(rows).mapInArrow(task.reduce_rows, declared)
+        return self._exchange(rows, node).mapInArrow(task.reduce_rows, declared)
 
     def _directly(self, task: DirectTask, declared: StructType) -> DataFrame:
         session, shards = self.setting.session, self.setting.shards
@@ -272,7 +284,7 @@ class EpochJob:
     def _regroup(self, node: RegroupNode) -> DataFrame:
         gathered = arrow_schema(node.gathered.schema, node.name)
         gather = GatherTask(self._work(f"{node.name}/rows", "diffs"), node.payload, node.keys, gathered)
-        rows = self._exchange(self.catalyst.frame(self._fill(node.feed.piece)))
+        rows = self._exchange(self.catalyst.frame(self._fill(node.feed.piece)), node)
         touched = rows.mapInArrow(gather, node.gathered.schema)
         self.frames[id(node.gathered)] = _logical(touched)
         results = self.catalyst.frame(self._fill(node.evaluate))
@@ -290,10 +302,10 @@ class EpochJob:
         works = self._work(f"{node.name}/left", "diffs"), self._work(f"{node.name}/right", "diffs")
         schema = _changing(node.schema, node.placed)
         task = JoinTask(works, node.spec, node.payloads, arrow_schema(schema, node.name))
-        return self._exchange(rows).mapInArrow(task, schema)
+        return self._exchange(rows, node).mapInArrow(task, schema)
 
     def _match(self, node: MatchNode) -> DataFrame:
-        rows = self._exchange(self.catalyst.frame(self._fill(node.feed.piece)))
+        rows = self._exchange(self.catalyst.frame(self._fill(node.feed.piece)), node)
         schema = _changing(node.schema)
         task = MatchTask(self._work(node.name, "upserts"), node.spec, node.columns, arrow_schema(schema, node.name))
         return rows.mapInArrow(task, schema)
@@ -303,7 +315,7 @@ class EpochJob:
         body = self._aliased(Hole(view, view.body.output + view.body.carried), self.plan(view))  # a persisted plan has new ids
         rows = self.catalyst.frame(self.catalyst.with_children(view.feed.plan, [body]))
         task = RetainTask(self._work(view.operator, "diffs"), view.payload)
-        placed = rows if view.placed else self._exchange(rows)
+        placed = rows if view.placed else self._exchange(rows, view)
         return placed.mapInArrow(task, NOTHING)
 
 

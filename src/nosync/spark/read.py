@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from nosync.catalyst.arrow import arrow_schema
 from nosync.history.reader import rows
@@ -38,3 +38,29 @@ def view_frame(
     nullable = StructType([StructField(field.name, field.dataType) for field in schema.fields])
     task = ReadTask(home, view, covers, arrow_schema(nullable, "the view"))
     return spark.range(0, shards, 1, shards).mapInArrow(task, nullable)
+
+
+@dataclass(frozen=True)
+class ChangesTask:
+    """Reads the layers whose numbers it is given, row by row as they are: with how often each comes or goes."""
+
+    home: str
+    epoch: int
+    layers: tuple[LayerInfo, ...]
+    schema: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for block in LAYERS.open(self.home, self.layers[number]).blocks:
+                    columns = [block.column(f"c{i}") for i in range(len(self.schema) - 2)]
+                    epochs = pa.array([self.epoch] * block.num_rows, pa.int64())
+                    yield from emitted(self.schema, [*columns, epochs, block.column("_count")])
+
+
+def changes_frame(spark: SparkSession, home: str, epoch: int, columns: StructType, layers: tuple[LayerInfo, ...]) -> DataFrame:
+    """What one epoch adds and removes, with `_epoch` and `_diff`."""
+    fields = [StructField(field.name, field.dataType) for field in columns.fields]
+    schema = StructType([*fields, StructField("_epoch", LongType()), StructField("_diff", LongType())])
+    count = max(len(layers), 1)
+    return spark.range(0, len(layers), 1, count).mapInArrow(ChangesTask(home, epoch, layers, arrow_schema(schema, "the sink")), schema)

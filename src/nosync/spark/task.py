@@ -22,17 +22,22 @@ YIELD_ROWS = 1 << 16
 
 @dataclass(frozen=True)
 class Work:
-    """One operator's part of one epoch: the covers of its shards, and where receipts go."""
+    """One operator's part of the epochs [lower, upper): the covers of its shards, and where receipts go.
+
+    `writes`: only these shards are to be had; the others are computed for those who read them. None for all.
+    """
 
     home: str
     flow: str
     run: str
     operator: str
-    epoch: int
+    lower: int
+    upper: int
     shards: int
     kind: Kind
     covers: dict[int, tuple[LayerInfo, ...]]
     receipts: "Accumulator[list[Receipt]]"
+    writes: frozenset[int] | None = None
 
     def shard(self, batch: pa.RecordBatch) -> int:
         """The shard that rows were sent to: the data says so, since partitions are renumbered under a union."""
@@ -44,22 +49,24 @@ class Work:
 
     def hand_in(self, shard: int, rows: int, batch: pa.RecordBatch | None, started: float) -> None:
         """Writes the layer under a name of this attempt, and tells the driver."""
+        if self.writes is not None and shard not in self.writes:
+            return
         layer = None
         if batch is not None and batch.num_rows:
             layer = write_layer(
                 self.home,
-                layer_path(self.operator, shard, self.epoch, self.epoch + 1, self.run),
+                layer_path(self.operator, shard, self.lower, self.upper, self.run),
                 split_blocks(batch),
                 flow=self.flow,
                 operator=self.operator,
                 shard=shard,
-                lower=self.epoch,
-                upper=self.epoch + 1,
+                lower=self.lower,
+                upper=self.upper,
                 kind=self.kind,
                 run=self.run,
             )
         millis = round((time.perf_counter() - started) * 1e3, 1)
-        self.receipts.add([Receipt(self.operator, shard, self.epoch, rows, layer, millis)])
+        self.receipts.add([Receipt(self.operator, shard, self.lower, rows, layer, millis)])
         settle_in()
 
 
