@@ -82,7 +82,7 @@ def test_public_names_in_the_documents_exist(document: Path) -> None:
 
 
 def test_what_is_called_missing_is_missing() -> None:
-    assert not hasattr(ns.Run, "safe")
+    assert not hasattr(ns.Run, "branch")
 
 
 def test_every_word_listed_for_a_run_is_one_of_its_names() -> None:

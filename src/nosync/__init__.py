@@ -4,6 +4,7 @@ from nosync.flow.files import files
 from nosync.flow.flow import Flow
 from nosync.flow.memory import memory
 from nosync.flow.rate import rate
+from nosync.flow.sinks import console, foreachEpoch, parquet
 from nosync.history.home import Home, open
 from nosync.model.errors import (
     Conflict,
@@ -37,8 +38,11 @@ __all__ = [
     "Run",
     "Source",
     "Unavailable",
+    "console",
     "files",
+    "foreachEpoch",
     "memory",
     "open",
+    "parquet",
     "rate",
 ]

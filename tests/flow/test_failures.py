@@ -1,5 +1,6 @@
 """What stops a running flow, and how it goes on: state stays at the last whole epoch, the corrected program resumes."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -93,18 +94,30 @@ def test_a_kept_sum_that_overflows_is_an_error_for_its_reader_until_it_fits_agai
     assert ns.open(tmp_path).view("total").to_pylist() == [{"t": 2**62}]
 
 
-def test_a_second_run_on_a_home_is_a_conflict(spark: SparkSession, tmp_path: Path) -> None:
-    flow, _ = declared(spark, lambda x: x)
-    with flow.start(home=tmp_path), pytest.raises(ns.Conflict, match="is in use by process"):
-        declared(spark, lambda x: x)[0].start(home=tmp_path)
+def test_a_second_run_on_a_home_fences_the_first(spark: SparkSession, tmp_path: Path) -> None:
+    flow, source = declared(spark, lambda x: x)
+    first = flow.start(home=tmp_path)
+    with declared(spark, lambda x: x)[0].start(home=tmp_path) as second:
+        source.add([("a", 1)])
+        with pytest.raises(ns.Fenced, match=f"process {os.getpid()} on .* took this flow over"):
+            first.awaitTermination(60)
+        assert not first.isActive and second.isActive
 
 
-def test_a_second_process_on_a_home_is_a_conflict(spark: SparkSession, tmp_path: Path) -> None:
-    code = f"from nosync.journal.journal import Journal; from pathlib import Path; Journal(Path({str(tmp_path)!r}))"
-    flow, _ = declared(spark, lambda x: x)
-    with flow.start(home=tmp_path):
-        other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "Conflict" in other.stderr
+def test_a_second_process_on_a_home_fences_the_first(spark: SparkSession, tmp_path: Path) -> None:
+    code = f"""
+from pathlib import Path
+from nosync.journal.journal import Journal
+from nosync.model.run import this_process
+from nosync.store.disk import LocalDisk
+Journal(LocalDisk(Path({str(tmp_path)!r})), None, this_process(0.0))
+"""
+    flow, source = declared(spark, lambda x: x)
+    run = flow.start(home=tmp_path)
+    subprocess.run([sys.executable, "-c", code], check=True)
+    source.add([("a", 1)])
+    with pytest.raises(ns.Fenced, match="took this flow over"):
+        run.awaitTermination(60)
 
 
 def changed(spark: SparkSession, name: str, query: str) -> ns.Flow:

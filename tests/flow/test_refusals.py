@@ -107,9 +107,9 @@ def test_a_wrong_type_is_named(flow: ns.Flow, rows: DataFrame) -> None:
 
 def test_a_name_is_used_once(flow: ns.Flow, rows: DataFrame) -> None:
     flow.view("v", rows)
-    with pytest.raises(ns.Invalid, match='already has a source or view "v"'):
+    with pytest.raises(ns.Invalid, match='already has a source, view or sink "v"'):
         flow.view("v", rows)
-    with pytest.raises(ns.Invalid, match='already has a source or view "s"'):
+    with pytest.raises(ns.Invalid, match='already has a source, view or sink "s"'):
         flow.source("s", ns.memory("x int"))
 
 

@@ -20,6 +20,11 @@ TEXTS = {
 }
 
 
+def slices_of(home: Path) -> list[dict[str, Any]]:
+    """What was taken from source "s", epoch by epoch."""
+    return [entry.slices["s"] for _, entry in sorted(ns.open(home).image.opened.items())]
+
+
 def write(folder: Path, name: str, format: str, values: list[int]) -> Path:
     """Moves a file in whole; the order of names is the order of times."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -66,7 +71,7 @@ def test_new_files_are_picked_up_while_running_and_after_a_restart(spark: SparkS
         run.processAllAvailable()
         assert sorted(row[-1] for row in run.view("v").collect()) == ["n1", "n2", "n3", "n4"]
     assert names(home, at=1) == ["n1", "n2"]
-    taken = [file[0] for slice in ns.open(home).image.slices("s") for file in slice["files"]]
+    taken = [file[0] for slice in slices_of(home) for file in slice["files"]]
     assert taken == ["a", "b", "c", "d"]
 
 
@@ -75,7 +80,7 @@ def test_one_file_an_epoch_goes_by_time_then_name(spark: SparkSession, tmp_path:
         os.utime(write(tmp_path / "in", name, "text", [1]), (modified, modified))
     flow = flow_over(spark, ns.files(tmp_path / "in", format="text", maxFilesPerTrigger=1))
     flow.start(home=tmp_path / "home", trigger={"availableNow": True}).awaitTermination()
-    slices = ns.open(tmp_path / "home").image.slices("s")
+    slices = slices_of(tmp_path / "home")
     assert [[file[0] for file in slice["files"]] for slice in slices] == [["z"], ["a"], ["b"]]
 
 
@@ -84,7 +89,7 @@ def test_a_backlog_is_cut_by_bytes_but_an_epoch_takes_at_least_one_file(spark: S
         write(tmp_path / "in", f"{number}", "text", [number] * (100 if number == 2 else 1))
     flow = flow_over(spark, ns.files(tmp_path / "in", format="text", maxBytesPerTrigger=6))
     flow.start(home=tmp_path / "home", trigger={"availableNow": True}).awaitTermination()
-    slices = ns.open(tmp_path / "home").image.slices("s")
+    slices = slices_of(tmp_path / "home")
     assert [len(slice["files"]) for slice in slices] == [2, 1, 1]
 
 

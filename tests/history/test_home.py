@@ -10,7 +10,9 @@ from nosync.history.record import ViewRecord
 from nosync.journal.entries import Computed, Declared, Opened
 from nosync.journal.journal import Journal
 from nosync.kernels.accumulate import Accumulation, Result
+from nosync.model.run import this_process
 from nosync.state.layer import write_layer
+from nosync.store.disk import LocalDisk
 
 SUMS = Accumulation((pa.string(),), (pa.int64(),), (Result("sum", (0,), pa.int64()), Result("count", (), pa.int64())))
 WHOLE = Accumulation((), (pa.int64(),), (Result("count", (), pa.int64()), Result("sum", (0,), pa.int64())), whole=True)
@@ -38,7 +40,7 @@ def diffs(counts: dict[int, int]) -> pa.RecordBatch:
 
 @pytest.fixture
 def home(tmp_path: Path) -> ns.Home:
-    journal = Journal(tmp_path)
+    journal = Journal(LocalDisk(tmp_path), None, this_process(0.0))
     records = {"rows": ROWS, "sums": SUM, "all": ALL}
     journal.append(Declared("shop", 1, {}, {}, {name: record.to_json() for name, record in records.items()}))
     epochs = [
@@ -55,7 +57,6 @@ def home(tmp_path: Path) -> ns.Home:
             for operator, kind, batch in content
         )
         journal.append(Computed(epoch, layers, {"s": 3}, {}))
-    journal.close()
     return ns.open(tmp_path)
 
 

@@ -6,7 +6,7 @@ Rows that do not fit the schema go to the view `<source>.rejected`; they never s
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from nosync.catalyst.arrow import arrow_schema
+from nosync.flow.cleaning import Cleaning, cleaning_of
 from nosync.flow.rejection import RAW, reasons
 from nosync.model.errors import Conflict, Invalid
 from nosync.model.source import Slice
@@ -35,17 +36,21 @@ def files(
     schema: str | StructType | None = None,
     maxFilesPerTrigger: int | None = None,  # noqa: N803 (Spark's name)
     maxBytesPerTrigger: int = MAX_BYTES,  # noqa: N803 (Spark's name)
+    cleanSource: str = "off",  # noqa: N803 (Spark's name)
+    sourceArchiveDir: str | Path | None = None,  # noqa: N803 (Spark's name)
     **options: Any,
 ) -> "Files":
     """New files in a folder, in any format Spark reads. `options` are those of `spark.read` for the format.
 
     An epoch takes at most `maxBytesPerTrigger` bytes (but always one file), so that a large backlog becomes many epochs.
+    `cleanSource`: "archive" moves files that no failure can ask for again to `sourceArchiveDir`, "delete" deletes them; "off" leaves them.
     """
     if format not in FORMATS:
         raise Invalid(f'format "{format}" is not one of {", ".join(FORMATS)}', hint="Pass one of these as format=.")
     if maxFilesPerTrigger is not None and maxFilesPerTrigger < 1:
         raise Invalid(f"maxFilesPerTrigger={maxFilesPerTrigger} takes no files", hint="Pass 1 or more.")
-    return Files(Path(str(path).removeprefix("file://")), format, schema, maxFilesPerTrigger, maxBytesPerTrigger, options)
+    clean = cleaning_of(Path(str(path).removeprefix("file://")), cleanSource, sourceArchiveDir)
+    return Files(clean.folder, format, schema, maxFilesPerTrigger, maxBytesPerTrigger, options, clean)
 
 
 @dataclass(eq=False)
@@ -58,6 +63,7 @@ class Files:
     max_files: int | None
     max_bytes: int
     options: dict[str, Any]
+    cleaning: Cleaning
     append_only: bool = True
     seen: set[str] = field(default_factory=set)
 
@@ -193,7 +199,7 @@ class Files:
         paths = self._paths(slice)
         if self.format in TEXTUAL and paths:
             scanned = self._scan(spark, paths, self._read_schema()).withColumn("_file", F.col("_metadata.file_path"))
-            bad = scanned.observe(f"{observation(self.name)}.rejected", *self._counts).where(F.col(RAW).isNotNull())
+            bad = scanned.observe(f"{observation(self.name)}.rejected.{epoch}", *self._counts).where(F.col(RAW).isNotNull())
             reason = reasons(self.format, self.schema, self.options).alias("reason")
             rows = bad.select(F.col(RAW).alias("raw"), reason, F.col("_file").alias("file"))
             found = found.unionAll(rows) if broken else rows
@@ -206,8 +212,21 @@ class Files:
     def weight(self, slice: Slice) -> int:
         return int(slice["bytes"])
 
+    @property
+    def trims(self) -> bool:
+        return self.cleaning.kind != "off"
+
     def trim(self, slice: Slice) -> None:
-        """Consumed files stay where they are."""
+        for relative, _, _ in slice["files"]:
+            self.cleaning.clean(relative)
+
+    def together(self, slices: Sequence[Slice]) -> Slice:
+        """One slice with the files of several."""
+        joined: Slice = {"files": [entry for slice in slices for entry in slice["files"]], "bytes": sum(slice["bytes"] for slice in slices)}
+        if all("rows" in slice for slice in slices):
+            joined |= {"rows": sum(slice["rows"] for slice in slices), "plain": all(slice["plain"] for slice in slices)}
+        broken = {name: reason for slice in slices for name, reason in slice.get("broken", {}).items()}
+        return joined | ({"broken": broken} if broken else {})
 
 
 def observation(source: str) -> str:

@@ -11,10 +11,14 @@ from nosync.catalyst.bridge import Catalyst, children, items, kind
 from nosync.catalyst.compile import Compiler
 from nosync.catalyst.graph import SourceNode
 from nosync.flow import rejection
+from nosync.flow.input_log import lasting
 from nosync.flow.names import created_view, visible
 from nosync.model.errors import Conflict, Invalid
+from nosync.model.safety import Release
+from nosync.model.sink import Promise, Target
 from nosync.model.source import Source
-from nosync.runtime.program import Program
+from nosync.runtime.durability import DURABILITY, durability_of
+from nosync.runtime.program import Program, Sink
 from nosync.runtime.run import Run, trigger_of
 from nosync.spark.session import active_or_local, adopt
 
@@ -31,11 +35,13 @@ class Flow:
         self._sources: dict[str, Source] = {}
         self._frames: dict[str, DataFrame] = {}
         self._functions: dict[str, str] = {}
+        self._sinks: dict[str, Sink] = {}
         self._run: Run | None = None
 
     def source(self, name: str, source: Source) -> DataFrame:
         """Adds a source and returns an ordinary (empty) DataFrame that stands for it in queries."""
         self._check_name(name)
+        source = lasting(source)
         schema = source.declare(name, self.spark)
         node = SourceNode(name, schema, source.append_only)
         self._sources[name] = source
@@ -84,12 +90,47 @@ class Flow:
                 known = ", ".join(self._frames) or "no sources"
                 raise Invalid(f"the statement is not valid: {_words(error)}", hint=f"There are: {known}.") from None
 
-    def start(
-        self, home: str | Path, shards: int | None = None, trigger: dict[str, Any] | None = None
-    ) -> Run:
-        """Starts the flow on a home folder; one that was used before goes on where it stopped.
+    def sink(self, name: str, query: DataFrame, target: Target, release: Release = "safe") -> None:
+        """Sends what each epoch adds to the query's result, and removes from it, to a target.
 
-        `shards` (default: one per core) is fixed with the first start. `trigger` is as for `DataStreamWriter.trigger`.
+        `release="safe"` holds an epoch back until it survives every failure that the run is protected against; `"computed"` only until
+        it can be
+        computed again in just the same way. `guarantees()` says what that promises.
+        """
+        self._check_name(name)
+        if not isinstance(query, DataFrame):
+            raise Invalid(f'sink "{name}" is a {type(query).__name__}, not a DataFrame', hint="Pass the DataFrame of the query.")
+        if release not in ("safe", "computed"):
+            raise Invalid(f'sink "{name}": release="{release}" is not known', hint='Pass "safe" or "computed".')
+        try:
+            self._compiler.sink(name, query)
+        except (PySparkException, Py4JJavaError) as error:
+            raise Invalid(f'sink "{name}": {_words(error)}', hint="Correct the query.") from None
+        for function in _functions(query._jdf.queryExecution().analyzed()):
+            self._functions[function] = name
+        self._sinks[name] = Sink(target, release)
+
+    def guarantees(self) -> dict[str, Promise]:
+        """What each sink's output promises after a failure, and why."""
+        return {name: sink.target.promise for name, sink in self._sinks.items()}
+
+    def start(
+        self,
+        home: str | Path,
+        shards: int | None = None,
+        trigger: dict[str, Any] | None = None,
+        remote: str | None = None,
+        recover_within: str | None = None,
+        max_unshipped_bytes: int = DURABILITY.most_unshipped_bytes,
+    ) -> Run:
+        """Starts the flow on a home folder; one that was used before goes on where it stopped, and a run that is still going there is
+        fenced.
+
+        `shards` (default: one per core) is fixed with the first start. `trigger` is as for `DataStreamWriter.trigger`. `remote`
+        ("s3://...", "file://...") also
+        keeps a copy that survives the loss of the disk; `recover_within="5s"` says how soon a recovery from it shall be done. The
+        stream waits only when
+        more than `max_unshipped_bytes` are not yet where they shall be.
         """
         if not self._sources:
             raise Invalid(f'flow "{self.name}" has no source', hint="Add one with flow.source(...).")
@@ -97,18 +138,19 @@ class Flow:
             raise Invalid(f"shards={shards} is not possible", hint="Pass 1 or more.")
         if self._run is not None and self._run.isActive:
             raise Conflict(f'flow "{self.name}" is already running', hint="Stop that run first, or declare another flow for another home.")
-        self._run = Run(self.program(), Path(home), shards, trigger_of(trigger))
+        durability = durability_of(remote, recover_within, max_unshipped_bytes)
+        self._run = Run(self.program(), Path(home), shards, trigger_of(trigger), durability)
         return self._run
 
     def program(self) -> Program:
         """What has been declared so far, ready to run."""
-        return Program(self.name, self.spark, self._compiler.graph, self._sources, self._functions)
+        return Program(self.name, self.spark, self._compiler.graph, self._sources, self._functions, self._sinks)
 
     def _check_name(self, name: str) -> None:
         if not name or "`" in name or "/" in name:
             raise Invalid(f'"{name}" is no name for a source or view', hint="Use letters, digits and underscores.")
-        if name in self._frames:
-            raise Invalid(f'flow "{self.name}" already has a source or view "{name}"', hint="Choose another name.")
+        if name in self._frames or name in self._sinks:
+            raise Invalid(f'flow "{self.name}" already has a source, view or sink "{name}"', hint="Choose another name.")
 
 
 def _words(error: Exception) -> str:

@@ -1,7 +1,6 @@
 """Rows given by the program itself, for tests and notebooks.
 
-What was given since the last epoch is one epoch. The rows of each epoch are written into the home before they are processed: they are not
-to be had again otherwise.
+What was given since the last epoch is one epoch. It cannot be had again: the flow keeps a log of it (see `input_log`).
 """
 
 import threading
@@ -31,9 +30,11 @@ class Memory:
 
     given: str | StructType
     append_only: bool = False
+    replayable: bool = False
     pending: list[tuple[list[Any], int]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     count: int = 0
+    tables: dict[int, pa.Table] = field(default_factory=dict)
 
     def declare(self, name: str, spark: SparkSession) -> StructType:
         self.name = name
@@ -71,9 +72,7 @@ class Memory:
         return table.append_column("_diff", pa.array([diff] * len(rows), pa.int64()))
 
     def start(self, folder: Path, taken: Iterable[Slice]) -> None:
-        self.folder = folder
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.count = max((slice["number"] for slice in taken), default=0)
+        """What was given before stays: it is not part of an epoch yet."""
 
     def available(self) -> Slice | None:
         with self.lock:
@@ -81,25 +80,22 @@ class Memory:
         if not given:
             return None
         self.count += 1
-        table = pa.concat_tables([self._table(rows, diff) for rows, diff in given]).combine_chunks()
-        with pa.OSFile(str(self._file(self.count)), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-        return {"number": self.count, "rows": table.num_rows, "bytes": table.nbytes}
+        self.tables[self.count] = pa.concat_tables([self._table(rows, diff) for rows, diff in given]).combine_chunks()
+        return {"number": self.count}
 
-    def _file(self, number: int) -> Path:
-        return self.folder / f"{number}.arrow"
+    def table(self, slice: Slice) -> pa.Table:
+        """The rows of a slice, once."""
+        return self.tables.pop(slice["number"])
 
     def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
-        with pa.OSFile(str(self._file(slice["number"])), "rb") as file:
-            table = pa.ipc.open_file(file).read_all()
         schema = StructType(list(self.schema.fields)).add("_diff", LongType())
-        return spark.createDataFrame(table, schema)
+        return spark.createDataFrame(self.table(slice), schema)
 
-    def rows(self, slice: Slice) -> int:
-        return int(slice["rows"])
+    def rows(self, slice: Slice) -> int | None:
+        return None
 
     def weight(self, slice: Slice) -> int:
-        return int(slice["bytes"])
+        return 0
 
     def trim(self, slice: Slice) -> None:
-        self._file(slice["number"]).unlink(missing_ok=True)
+        """Nothing is kept."""

@@ -26,6 +26,7 @@ class Rate:
 
     rows_per_second: int
     append_only: bool = True
+    trims: bool = False
     begun: float = 0.0
     next: int = 0
 

@@ -1,6 +1,7 @@
 """A home opened for reading: any view as of any kept epoch, without Spark and without the running flow."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,14 @@ import pyarrow as pa
 
 from nosync.history.reader import rows
 from nosync.history.record import ViewRecord
-from nosync.journal.image import Image
-from nosync.journal.journal import read
+from nosync.journal.chain import read_chain
+from nosync.journal.image import Covers, Image
+from nosync.journal.past import Shelves, image_at
 from nosync.model.errors import Corrupt, Invalid, NotInHistory
+from nosync.model.store import Store
+from nosync.state.finest import finest
 from nosync.state.layer import open_layer
-from nosync.state.spine import space_amplification
+from nosync.store.disk import LocalDisk
 
 
 def open(home: str | Path) -> "Home":
@@ -25,7 +29,12 @@ class Home:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.image = read(path)
+        self.disk = LocalDisk(path)
+        chain = read_chain(self.disk)
+        if not chain.number:
+            raise Invalid(f'"{path}" is not the home of a flow', hint="Give the folder that was passed as home= when the flow was started.")
+        self.image = chain.image()
+        self.past = Past(self.disk, None, chain.base)
         if self.image.declared is None:
             raise Corrupt(f'"{path}" has no declaration', hint="Start the flow on this home again.")
         self._records = {name: ViewRecord.from_json(text) for name, text in self.image.declared.views.items()}
@@ -49,7 +58,7 @@ class Home:
     def batches(self, name: str, at: int | None = None) -> Iterator[pa.RecordBatch]:
         """The same rows block by block, for views larger than memory."""
         record = find_view(self._records, name)
-        covers = covers_at(self.image, record, name, at)
+        covers = covers_at(self.image, record, name, at, self.past)
         for shard in sorted({0, *covers}) if self.epoch else ():
             layers = [open_layer(self.path, layer) for layer in covers.get(shard, ())]
             yield from rows(record, layers, owns_whole=shard == 0)
@@ -57,7 +66,7 @@ class Home:
     def status(self) -> dict[str, Any]:
         """Figures for people and programs."""
         image = self.image
-        layers, newest = image.layers(), image.newest_layers()
+        kept, needed = sum(image.kept_bytes.values()), sum(layer.bytes for layer in image.newest_layers())
         assert image.declared is not None
         return {
             "flow": image.declared.flow,
@@ -66,9 +75,10 @@ class Home:
             "views": list(self.views),
             "rows": image.rows,
             "rejected": image.rejected,
-            "layers": len(layers),
-            "bytes": sum(layer.bytes for layer in layers),
-            "spaceAmplification": round(space_amplification(layers, newest), 2),
+            "layers": image.kept_layers,
+            "bytes": kept,
+            "spaceAmplification": round(kept / needed, 2) if needed else 1.0,
+            "sinks": {name: image.released.get(name, 0) for name in image.declared.sinks},
         }
 
 
@@ -78,9 +88,28 @@ def find_view(records: dict[str, ViewRecord], name: str) -> ViewRecord:
     return records[name]
 
 
-def covers_at(image: Image, record: ViewRecord, name: str, at: int | None) -> dict[int, Any]:
+@dataclass(frozen=True)
+class Past:
+    """Where to look for epochs that the image has forgotten."""
+
+    disk: Store
+    remote: Store | None
+    base: int
+
+    def image_at(self, image: Image, epoch: int) -> Image:
+        return image_at(Shelves(self.disk, self.remote), image, self.base, epoch)
+
+
+def covers_at(image: Image, record: ViewRecord, name: str, at: int | None, past: Past) -> Covers:
     """The covers to read; refuses an epoch that is not kept."""
-    if at is not None and not 1 <= at <= image.epoch:
+    epoch = image.epoch if at is None else at
+    if at is not None and not 1 <= epoch <= image.epoch:
         kept = f"Ask for epoch 1 to {image.epoch}." if image.epoch else "No epoch has been computed yet."
         raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=kept)
-    return image.covers(record.operator, image.epoch if at is None else at)
+    known = past.image_at(image, epoch)
+    for layers in known.traces.get(record.operator, {}).values():
+        spanning = next((layer for layer in finest(layers) if layer.lower <= epoch < layer.upper - 1), None)
+        if spanning is not None:
+            hint = f"Ask for epoch {spanning.lower - 1} or {spanning.upper - 1}: those between were computed at once after a failure."
+            raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=hint)
+    return known.covers(record.operator, epoch)

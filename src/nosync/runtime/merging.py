@@ -21,7 +21,8 @@ from nosync.state.spine import plan_merge
 class Merger:
     """One merging process for one home. Merges of different traces follow one another, the longest cover first."""
 
-    def __init__(self, home: str, flow: str, run: str) -> None:
+    def __init__(self, home: str, flow: str, run: str, unmerged: frozenset[str] = frozenset()) -> None:
+        self._unmerged = unmerged
         command = [sys.executable, "-m", "nosync.runtime.merge_worker", home, flow, run]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         pipe = subprocess.PIPE
@@ -53,7 +54,7 @@ class Merger:
         """Starts the most useful merge, unless one is under way."""
         if self._busy or self._process.poll() is not None:
             return
-        order = next_merge(image)
+        order = next_merge(image, self._unmerged)
         if order is not None and self._process.stdin is not None:
             self._busy = True
             self._process.stdin.write(json.dumps(order) + "\n")
@@ -79,11 +80,11 @@ class Merger:
         self._process.wait()
 
 
-def next_merge(image: Image) -> dict[str, object] | None:
-    """The merge that shortens the longest cover, or None."""
+def next_merge(image: Image, unmerged: frozenset[str] = frozenset()) -> dict[str, object] | None:
+    """The merge that shortens the longest cover, or None. Outputs of sinks stay epoch by epoch: they are `unmerged`."""
     best: tuple[int, tuple[LayerInfo, ...], bool] | None = None
-    for covers in image.newest.values():
-        for found in covers.values():
+    for operator, covers in image.newest.items():
+        for found in covers.values() if operator not in unmerged else ():
             layers = plan_merge(found)
             if layers and (best is None or len(found) > best[0]):
                 best = (len(found), layers, layers[-1] == found[-1])

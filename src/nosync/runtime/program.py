@@ -1,16 +1,28 @@
 """What a flow says, ready to run: its graph and its sources. Made by `Flow`, run by `Run`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
 from nosync.catalyst.arrow import arrow_schema
 from nosync.catalyst.graph import Graph, ViewNode
+from nosync.catalyst.traces import feeders
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Declared
 from nosync.model.errors import Invalid
+from nosync.model.safety import Release
+from nosync.model.sink import Target
 from nosync.model.source import Source
+from nosync.recovery.plan import Shape
 from nosync.spark.session import settings_of
+
+
+@dataclass(frozen=True)
+class Sink:
+    """Where the changes of a query go, and when."""
+
+    target: Target
+    release: Release
 
 
 @dataclass(frozen=True)
@@ -22,13 +34,19 @@ class Program:
     graph: Graph
     sources: dict[str, Source]
     functions: dict[str, str]
+    sinks: dict[str, Sink] = field(default_factory=dict)
 
     def declaration(self, shards: int) -> Declared:
         """What the journal records of the program, and compares it by."""
         operators = {operator.name: operator.fingerprint for operator in self.graph.operators}
-        operators |= {view.operator: view.body.fingerprint for view in self.graph.views.values() if view.feed is not None}
+        operators |= {view.operator: view.body.fingerprint for view in self.graph.queries if view.feed is not None}
         views = {view.name: record_of(view).to_json() for view in self.graph.views.values()}
-        return Declared(self.name, shards, settings_of(self.spark), operators, views)
+        sinks = {name: {"operator": self.graph.sinks[name].operator, "release": sink.release} for name, sink in self.sinks.items()}
+        return Declared(self.name, shards, settings_of(self.spark), operators, views, sinks)
+
+    def shape(self) -> Shape:
+        """What a recovery must know."""
+        return Shape(feeders(self.graph), {node.operator: name for name, node in self.graph.sinks.items()})
 
 
 def record_of(view: ViewNode) -> ViewRecord:

@@ -4,21 +4,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from nosync.journal.entries import Opened
 from nosync.journal.image import Image
+from nosync.runtime.epochs import Step
+from nosync.runtime.upkeep import Upkeep
 from nosync.spark.receipts import Receipt
 
 
-def progress(
-    opened: Opened,
-    receipts: Sequence[Receipt],
-    rows: dict[str, int],
-    rejected: dict[str, int],
-    millis: dict[str, int],
-    image: Image,
-    run: str,
-) -> dict[str, Any]:
-    """One epoch: input, time, state."""
+def progress(step: Step, millis: dict[str, int], image: Image, run: str, upkeep: Upkeep) -> dict[str, Any]:
+    """One epoch: input, time, state, and how far it is from being safe."""
+    opened, rows, rejected = step.opened, step.outcome.rows, step.outcome.rejected
     total = sum(rows.values())
     seconds = max(millis["triggerExecution"], 1) / 1e3
     return {
@@ -32,7 +26,10 @@ def progress(
         "sources": [
             {"description": name, "numInputRows": rows.get(name, 0), "rejectedRows": rejected.get(name, 0)} for name in opened.slices
         ],
-        "stateOperators": _operators(receipts, image),
+        "stateOperators": _operators(step.outcome.receipts, image),
+        "safe": upkeep.safe(),
+        "tiers": upkeep.report(),
+        "sinks": [{"description": name, "epoch": epoch} for name, epoch in upkeep.releaser.delivered.items()],
     }
 
 

@@ -1,5 +1,6 @@
 """A running flow, as PySpark users know a streaming query."""
 
+import logging
 import re
 import threading
 import time
@@ -10,13 +11,21 @@ from typing import Any, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
-from nosync.history.home import covers_at, find_view
-from nosync.model.errors import Internal, Invalid, NosyncError
-from nosync.runtime.epochs import Epochs
+from nosync.history.home import Past, covers_at, find_view
+from nosync.model.errors import Internal, Invalid, NosyncError, Unavailable
+from nosync.recovery.restore import Recovered
+from nosync.runtime.durability import DURABILITY, Durability
+from nosync.runtime.opener import Opener
 from nosync.runtime.program import Program, record_of
+from nosync.runtime.stepping import Stepping
+from nosync.runtime.tending import Tending
 from nosync.spark.read import view_frame
+from nosync.store.objects import open_remote
 
 IDLE_SECONDS = 0.01
+STALL_SECONDS = (0.2, 5.0)
+DRAIN_SECONDS = 30.0
+log = logging.getLogger("nosync")
 UNITS = {"millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3600.0}
 
 
@@ -43,18 +52,32 @@ def trigger_of(given: dict[str, Any] | None) -> Trigger:
 class Run:
     """A flow that is running. Leaving it as a context manager stops it after the epoch under way."""
 
-    def __init__(self, program: Program, home: Path, shards: int | None, trigger: Trigger) -> None:
-        self._program, self._trigger = program, trigger
-        self._epochs = Epochs(program, home, shards)
+    def __init__(self, program: Program, home: Path, shards: int | None, trigger: Trigger, durability: Durability = DURABILITY) -> None:
+        self._program, self._trigger, self._durability = program, trigger, durability
+        self._message = "Starting"
+        remote = open_remote(durability.remote) if durability.remote else None
+        self._stepping = Stepping(program, home, shards, remote, most_layers=durability.most_layers, tell=self._tell)
         self._progress: deque[dict[str, Any]] = deque(maxlen=1000)
         self._changed = threading.Condition()
         self._stopping = False
         self._active = True
         self._idle_rounds = 0
-        self._message = "Starting"
         self._error: NosyncError | None = None
+        self._tending = Tending(self._stepping.journal, self._stepping.upkeep, self._end, time.time)
+        self._opener = Opener(self._stepping.epochs)
         self._thread = threading.Thread(target=self._loop, name=f"nosync {program.name}", daemon=True)
         self._thread.start()
+
+    def _tell(self, text: str) -> None:
+        self._message = f"Recovering: {text}"
+        log.info("%s: %s", self._program.name, text)
+
+    def _end(self, error: NosyncError) -> None:
+        """Something behind the stream cannot go on."""
+        with self._changed:
+            self._error = self._error or error
+            self._stopping = True
+            self._changed.notify_all()
 
     @property
     def spark(self) -> SparkSession:
@@ -67,21 +90,32 @@ class Run:
     @property
     def id(self) -> str:
         """The run's id: it is part of the name of every file that this run writes."""
-        return self._epochs.run
+        return self._stepping.run
 
     @property
     def epoch(self) -> int:
         """The newest computed epoch."""
-        return self._epochs.image.epoch
+        return self._stepping.image.epoch
 
     @property
     def isActive(self) -> bool:  # noqa: N802 (PySpark's name)
         return self._active
 
     @property
+    def safe(self) -> dict[str, int]:
+        """By kind of failure (`process`, `host` and, with a remote, `site`), the newest epoch that survives it."""
+        return self._stepping.upkeep.safe()
+
+    @property
+    def recovered(self) -> Recovered:
+        """What it took to come back when this run started."""
+        return self._stepping.recovered
+
+    @property
     def status(self) -> dict[str, Any]:
         busy = self._message == "Processing"
-        return {"message": self._message, "isDataAvailable": busy, "isTriggerActive": busy}
+        problems = {name: problem.message for name, problem in self._stepping.upkeep.problems.items()}
+        return {"message": self._message, "isDataAvailable": busy, "isTriggerActive": busy, "safe": self.safe, "problems": problems}
 
     @property
     def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802 (PySpark's name)
@@ -95,20 +129,28 @@ class Run:
         """Why the run ended, if it failed."""
         return self._error
 
-    def view(self, name: str, at: int | None = None) -> DataFrame:
-        """The rows of a view as of an epoch (the newest by default): an ordinary DataFrame that reads the log when it is used."""
+    def view(self, name: str, at: int | str | None = None) -> DataFrame:
+        """The rows of a view as of an epoch (the newest by default, "safe" for the newest that survives every configured failure): an
+        ordinary DataFrame that reads the log when it is used."""
         records = {view.name: record_of(view) for view in self._program.graph.views.values()}
         record = find_view(records, name)
-        with self._epochs.journal.lock:
-            covers = covers_at(self._epochs.image, record, name, at)
+        if isinstance(at, str) and at != "safe":
+            raise Invalid(f'at="{at}" is no epoch', hint='Pass the number of an epoch, or "safe".')
+        epoch = min(self.safe.values()) if isinstance(at, str) else at
+        stepping = self._stepping
+        with stepping.journal.lock:
+            covers = covers_at(stepping.image, record, name, epoch, Past(stepping.disk, stepping.remote, stepping.journal.base))
         schema = self._program.graph.views[name].schema
-        return view_frame(self.spark, str(self._epochs.home), record, covers, self._epochs.shards, schema)
+        return view_frame(self.spark, str(stepping.home), record, covers, stepping.shards, schema)
 
     def processAllAvailable(self) -> None:  # noqa: N802 (PySpark's name)
-        """Waits until all input that is there now has been processed. Raises if the run failed."""
+        """Waits until all input that is there now has been processed, and sinks have it. Raises if the run failed."""
         with self._changed:
             seen = self._idle_rounds
             self._changed.wait_for(lambda: self._idle_rounds >= seen + 2 or not self._active)
+            self._tending.wake()
+            while self._active and not self._tending.released():
+                self._changed.wait(timeout=IDLE_SECONDS)
         self._raise()
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802 (PySpark's name)
@@ -138,38 +180,77 @@ class Run:
 
     def _loop(self) -> None:
         try:
+            pause = STALL_SECONDS[0]
             while not self._stopping:
                 begun = time.monotonic()
-                if not self._round() and self._trigger.once:
-                    break
+                try:
+                    if not self._round() and self._trigger.once:
+                        break
+                    pause = STALL_SECONDS[0]
+                except Unavailable as error:
+                    self._stall(error, pause)
+                    pause = min(2 * pause, STALL_SECONDS[1])
+                    continue
                 self._pause(begun)
         except NosyncError as error:
-            self._error = error
+            self._error = self._error or error
         except Exception as error:
             self._error = Internal(f"{type(error).__name__}: {error}", hint="This is a bug of nosync: please report it.")
             self._error.__cause__ = error
         finally:
-            self._epochs.close()
-            with self._changed:
-                self._active = False
-                self._message = "Stopped" if self._error is None else "Failed"
-                self._changed.notify_all()
+            self._close()
+
+    def _close(self) -> None:
+        if self._error is None:
+            self._message = "Stopping"
+            self._tending.drain(DRAIN_SECONDS)
+        self._opener.stop()
+        self._tending.stop()
+        self._stepping.close()
+        with self._changed:
+            self._active = False
+            self._message = "Stopped" if self._error is None else "Failed"
+            self._changed.notify_all()
+
+    def _stall(self, error: Unavailable, seconds: float) -> None:
+        """The epoch cannot be written now: it is tried again until it can."""
+        message = f"Stalled: {error.message}"
+        if self._message != message:
+            log.warning("%s: %s", self.name, error)
+        self._message = message
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopping, timeout=seconds)
 
     def _round(self) -> bool:
         """One epoch, or the news that there is nothing to do."""
-        self._message = "Processing"
-        done = self._epochs.step()
+        if self._held_back():
+            return True
+        if not self._message.startswith("Stalled"):
+            self._message = "Processing"
+        with self._opener:
+            done = self._stepping.step()
         with self._changed:
             if done is None:
                 self._idle_rounds += 1
                 self._message = "Waiting for data to arrive"
             else:
                 self._progress.append(done)
+                self._message = "Processing"
             self._changed.notify_all()
         return done is not None
 
+    def _held_back(self) -> bool:
+        """The only thing that the stream waits for: so much is not yet on a tier that losing it would be too much."""
+        late = [tier for tier in self._stepping.upkeep.standings() if tier.behind > self._durability.most_unshipped_bytes]
+        if not late:
+            return False
+        self._message = f"Waiting: {late[0].behind:,} bytes have yet to reach the tier that survives the loss of the {late[0].survives}"
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopping, timeout=IDLE_SECONDS)
+        return True
+
     def _pause(self, begun: float) -> None:
-        idle = self._message != "Processing"
+        idle = self._message == "Waiting for data to arrive"
         rest = max(self._trigger.seconds - (time.monotonic() - begun), IDLE_SECONDS if idle else 0.0)
         if rest > 0:
             with self._changed:

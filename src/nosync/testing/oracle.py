@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from nosync.flow.flow import Flow
 from nosync.flow.memory import Memory
 from nosync.history.home import Home
-from nosync.runtime.epochs import Epochs
+from nosync.runtime.stepping import Stepping
 from nosync.testing.batch import Batch
 from nosync.testing.rows import Admissible, difference
 
@@ -48,17 +48,17 @@ def fill(
     sources = {name: Memory(schema, append_only=name not in removing) for name, schema in schemas.items()}
     flow = Flow("oracle", spark)
     program(_Face(flow, sources))
-    epochs = Epochs(flow.program(), home, shards)
+    stepping = Stepping(flow.program(), home, shards)
     try:
         for number, change in enumerate(changes, start=1):
             for name, rows in change.added.items():
                 sources[name].pending.append((list(rows), 1))
             for name, rows in change.removed.items():
                 sources[name].pending.append((list(rows), -1))
-            epochs.step()
-            assert epochs.image.epoch == number, f"change {number} became epoch {epochs.image.epoch}"
+            stepping.step()
+            assert stepping.image.epoch == number, f"change {number} became epoch {stepping.image.epoch}"
     finally:
-        epochs.close()
+        stepping.close()
     return Home(home).views
 
 

@@ -1,0 +1,82 @@
+"""The log of a source that cannot be read again: its rows are written into the home before they belong to an epoch.
+
+    HOME/input/<source>/<random>.arrow    the rows of one slice, Arrow IPC, with `_diff` last
+"""
+
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StructType
+
+from nosync.journal.names import source_folder
+from nosync.model.source import Slice, Source
+from nosync.model.store import fingerprint
+
+
+class InputLog:
+    """Stands in for a source whose `replayable` is False. Its slices name files of the home; those are deleted when they are trimmed."""
+
+    trims = True
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    @property
+    def append_only(self) -> bool:
+        return self.source.append_only
+
+    def declare(self, name: str, spark: SparkSession) -> StructType:
+        self.name, self.spark = name, spark
+        self.schema = self.source.declare(name, spark)
+        return self.schema
+
+    def start(self, folder: Path, taken: Iterable[Slice]) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.source.start(folder, [slice["inner"] for slice in taken])
+
+    def available(self) -> Slice | None:
+        inner = self.source.available()
+        if inner is None:
+            return None
+        table = self._table(inner)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        content = sink.getvalue().to_pybytes()
+        name = f"{uuid.uuid4().hex}.arrow"
+        temporary = self.folder / f".{name}"
+        temporary.write_bytes(content)
+        temporary.rename(self.folder / name)
+        return {"file": name, "rows": table.num_rows, "bytes": len(content), "mark": fingerprint(content), "inner": inner}
+
+    def _table(self, inner: Slice) -> pa.Table:
+        direct = getattr(self.source, "table", None)
+        return direct(inner) if direct else self.source.read(self.spark, inner).toArrow()
+
+    def files(self, slice: Slice) -> dict[str, str]:
+        return {f"{source_folder(self.name)}/{slice['file']}": slice["mark"]}
+
+    def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
+        with pa.OSFile(str(self.folder / slice["file"]), "rb") as file:
+            table = pa.ipc.open_file(file).read_all()
+        return spark.createDataFrame(table, StructType(list(self.schema.fields)).add("_diff", LongType()))
+
+    def rows(self, slice: Slice) -> int:
+        return int(slice["rows"])
+
+    def weight(self, slice: Slice) -> int:
+        return int(slice["bytes"])
+
+    def trim(self, slice: Slice) -> None:
+        self.source.trim(slice["inner"])
+
+
+def lasting(source: Any) -> Source:
+    """The source itself where it can be read again, else with a log of its own."""
+    found: Source = source if getattr(source, "replayable", True) else InputLog(source)
+    return found

@@ -1,0 +1,112 @@
+"""Epochs as Spark jobs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from nosync.catalyst.graph import RegroupNode, SourceNode
+from nosync.journal.entries import Opened, Slice
+from nosync.model.engine import Covers, Outcome
+from nosync.runtime.program import Program
+from nosync.spark.empty import empty_result
+from nosync.spark.failure import explain
+from nosync.spark.job import EpochJob, Setting
+from nosync.spark.receipts import agreed
+from nosync.spark.session import EPOCH_POOL, flow_session
+
+WIDE_BYTES = 1 << 20
+Changes = dict[str, Callable[[], DataFrame]]
+
+
+class SparkEngine:
+    """Runs the jobs of one run of a flow, in a session of the flow's own."""
+
+    def __init__(self, program: Program, home: str, run: str, shards: int, wide_bytes: int = WIDE_BYTES) -> None:
+        self.program, self.wide_bytes = program, wide_bytes
+        self.session = flow_session(program.spark, shards)
+        graph = program.graph
+        empties = {
+            operator.name: empty_result(self.session, operator)
+            for operator in graph.operators
+            if isinstance(operator, RegroupNode) and operator.empty is not None
+        }
+        self.setting = Setting(self.session, graph, home, program.name, run, shards, empties)
+
+    def compute(self, openings: Sequence[Opened], covers: Covers, targets: Mapping[str, frozenset[int]] | None = None) -> Outcome:
+        """One job (and another where rows were rejected) over the input of all the openings."""
+        try:
+            return self._compute(openings, covers, targets)
+        except Exception as error:
+            raise explain(error, self.program.functions, list(self.program.graph.views), openings[-1].epoch) from None
+
+    def _compute(self, openings: Sequence[Opened], covers: Covers, targets: Mapping[str, frozenset[int]] | None) -> Outcome:
+        sources = self.program.sources
+        slices = {name: [entry.slices[name] for entry in openings if name in entry.slices] for name in sources}
+        taken = {name: found for name, found in slices.items() if found}
+        changes: Changes = {name: partial(self._read, name, found) for name, found in taken.items()}
+        changes |= self._statics() if openings[0].epoch == 1 else {}
+        wide = frozenset(name for name, found in taken.items() if sum(map(sources[name].weight, found)) >= self.wide_bytes)
+        direct = {name: paths for name, found in taken.items() if (paths := self._direct(name, found))}
+
+        def job(changes: Changes) -> EpochJob:
+            self.session.sparkContext.setLocalProperty("spark.scheduler.pool", EPOCH_POOL)
+            return EpochJob(self.setting, openings[0].epoch, openings[-1].epoch + 1, covers, changes, wide, direct, targets)
+
+        first = job(changes)
+        receipts = first.run(late=False)
+        for name, found in taken.items():
+            if name not in first.observed and any(sources[name].rows(slice) is None for slice in found):
+                first.count(name)
+        rows = {name: self._rows(name, found, first) for name, found in taken.items()}
+        rejected = self._rejected(taken, first)
+        late = job(changes | self._rejected_rows(openings, rejected)).run(late=True)
+        receipts = agreed(receipts + late)
+        return Outcome(tuple(receipt.layer for receipt in receipts if receipt.layer), rows, rejected, receipts)
+
+    def _read(self, name: str, slices: Sequence[Slice]) -> DataFrame:
+        source = self.program.sources[name]
+        together = getattr(source, "together", None)
+        if together is not None and len(slices) > 1:
+            return source.read(self.session, together(slices))
+        return reduce(DataFrame.unionAll, [source.read(self.session, slice) for slice in slices])
+
+    def _direct(self, name: str, slices: Sequence[Slice]) -> tuple[str, ...]:
+        """Files of the slices that tasks may read themselves."""
+        offer = getattr(self.program.sources[name], "direct", None)
+        offered = [offer(slice) for slice in slices] if offer else []
+        return tuple(path for paths in offered for path in paths) if offered and all(offered) else ()
+
+    def _statics(self) -> Changes:
+        return {node.name: partial(self._static, node) for node in self.program.graph.statics}
+
+    def _static(self, node: SourceNode) -> DataFrame:
+        return self.setting.catalyst.frame(node.static).select("*", F.lit(1).cast("bigint").alias("_diff"))
+
+    def _rows(self, name: str, slices: Sequence[Slice], job: EpochJob) -> int:
+        known = [self.program.sources[name].rows(slice) for slice in slices]
+        if all(count is not None for count in known):
+            return sum(count for count in known if count is not None)
+        return job.observed.get(name, {}).get("rows", 0)
+
+    def _rejected(self, taken: Mapping[str, Sequence[Slice]], job: EpochJob) -> dict[str, int]:
+        counts = {
+            name: job.observed.get(name, {}).get("rejected", 0) + sum(len(slice.get("broken", {})) for slice in found)
+            for name, found in taken.items()
+        }
+        return {name: count for name, count in counts.items() if count}
+
+    def _rejected_rows(self, openings: Sequence[Opened], names: Mapping[str, int]) -> Changes:
+        found: Changes = {}
+        for name in names:
+            read = getattr(self.program.sources[name], "rejected", None)
+            if read is not None:
+                found[f"{name}.rejected"] = partial(self._rejected_frame, read, name, openings)
+        return found
+
+    def _rejected_frame(self, read: Callable[..., DataFrame], name: str, openings: Sequence[Opened]) -> DataFrame:
+        frames = [read(self.session, entry.slices[name], entry.epoch) for entry in openings if name in entry.slices]
+        return reduce(DataFrame.unionAll, frames)
+
+

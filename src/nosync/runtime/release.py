@@ -1,0 +1,53 @@
+"""Releasing output to sinks: in epoch order, each epoch once its sink may have it, the intent recorded first.
+
+A run that was fenced cannot record the intent, and so begins no delivery. With a remote the intent must be there, since that is where
+runs on other hosts
+are fenced. What was delivered is noted with the next record; a crash in between delivers those epochs again.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from nosync.journal.entries import Released, Releasing
+from nosync.journal.journal import Journal
+from nosync.model.safety import Release, Standing, releasable
+from nosync.model.sink import Outlet
+
+MOST_EPOCHS = 64
+
+
+class Releaser:
+    """Delivers what is due. `sinks` says when each may have an epoch."""
+
+    def __init__(self, journal: Journal, sinks: Mapping[str, Release], outlet: Outlet, standings: Callable[[], Sequence[Standing]]) -> None:
+        self.journal, self.sinks, self.outlet, self.standings = journal, sinks, outlet, standings
+        self.delivered = {sink: journal.image.released.get(sink, 0) for sink in sinks}
+        self.intended = dict.fromkeys(sinks, (0, 0))  # up to which epoch, in which record
+
+    def step(self) -> bool:
+        """One delivery, or one intent; says whether there was any."""
+        did = [self._step(sink, release) for sink, release in self.sinks.items()]
+        return any(did)
+
+    def _step(self, sink: str, release: Release) -> bool:
+        done = self.delivered[sink]
+        epoch, number = self.intended[sink]
+        if epoch <= done:
+            return self._intend(sink, release, done)
+        if self.journal.remote is not None and self.journal.shipped < number:
+            return False
+        self.journal.look()
+        self.outlet.deliver(sink, done + 1)
+        self.delivered[sink] = done + 1
+        if done + 1 == epoch:
+            self.journal.note(Released(sink, epoch))
+        return True
+
+    def _intend(self, sink: str, release: Release, done: int) -> bool:
+        with self.journal.lock:
+            image = self.journal.image
+            due = releasable(release, image.epoch, image.opened_in, self.standings())
+        due = min(due, done + MOST_EPOCHS)
+        if due <= done:
+            return False
+        self.intended[sink] = (due, self.journal.append(Releasing(sink, due)))
+        return True

@@ -1,0 +1,136 @@
+"""A flow on its home, one step at a time: taking over, recovering, then epoch after epoch. `Run` gives it threads; tests step it by
+hand.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nosync.journal.chain import read_chain
+from nosync.journal.entries import Merged
+from nosync.journal.journal import Journal
+from nosync.journal.names import source_folder
+from nosync.journal.past import Shelves, openings, slices
+from nosync.model.errors import Corrupt
+from nosync.model.layers import LayerInfo
+from nosync.model.run import this_process
+from nosync.model.store import Remote
+from nosync.recovery.restore import Recovered, Tell, recover
+from nosync.recovery.survey import doubtful
+from nosync.runtime.engine import WIDE_BYTES, SparkEngine
+from nosync.runtime.epochs import Clock, Epochs
+from nosync.runtime.merging import Merger
+from nosync.runtime.outlet import LayerOutlet
+from nosync.runtime.program import Program, check_same
+from nosync.runtime.progress import progress
+from nosync.runtime.upkeep import Upkeep
+from nosync.spark.session import check_home
+from nosync.state.layer import open_layer, verify
+from nosync.store.disk import LocalDisk
+from nosync.store.host import synced_number
+
+
+class Stepping:
+    """A flow on its home. Making one fences every other run of the flow."""
+
+    def __init__(
+        self,
+        program: Program,
+        home: Path,
+        shards: int | None,
+        remote: Remote | None = None,
+        clock: Clock = time.time,
+        wide_bytes: int = WIDE_BYTES,
+        most_layers: int = 64,
+        tell: Tell = lambda text: None,
+    ) -> None:
+        self.program, self.home, self.clock, self.remote = program, home.absolute(), clock, remote
+        self.disk = LocalDisk(self.home)
+        self.home.mkdir(parents=True, exist_ok=True)
+        check_home(program.spark, self.home)
+        self._check(shards)
+        runner = this_process(clock())
+        self.journal = Journal(self.disk, remote, runner)
+        self.image = self.journal.image
+        self.shards = self._declare(shards)
+        self.engine = SparkEngine(program, str(self.home), self.journal.run, self.shards, wide_bytes)
+        self._start_sources()
+        self.recovered = self._recover(runner.boot, tell)
+        if self.recovered.rolled_back:
+            self._start_sources()
+        self.epochs = Epochs(self.journal, _openable(program), self.engine, clock, always_first=bool(program.graph.statics))
+        sinks = {name: sink.release for name, sink in program.sinks.items()}
+        outlet = LayerOutlet(program, self.journal, str(self.home))
+        trims = {name: source for name, source in program.sources.items() if getattr(source, "trims", True)}
+        self.upkeep = Upkeep(self.journal, self.disk, remote, sinks, outlet, trims, most_layers=most_layers)
+        self.merger = Merger(str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks))
+
+    @property
+    def run(self) -> str:
+        return self.journal.run
+
+    def _check(self, shards: int | None) -> None:
+        """Before anybody is fenced: whether this program can go on with what is there."""
+        chain = read_chain(self.disk)
+        if self.remote is not None and not chain.number:
+            chain = read_chain(self.remote)
+        known = chain.image().declared
+        if known is not None:
+            check_same(known, self.program.declaration(shards or known.shards))
+
+    def _declare(self, shards: int | None) -> int:
+        known = self.image.declared
+        chosen = shards or (known.shards if known else self.program.spark.sparkContext.defaultParallelism)
+        declaration = self.program.declaration(chosen)
+        if known != declaration:
+            self.journal.append(declaration)
+        return chosen
+
+    def _recover(self, boot: str, tell: Tell) -> Recovered:
+        doubted = doubtful(self.journal.chain, synced_number(self.disk, self.journal.chain), boot)
+        return recover(self.journal, self.disk, self.remote, self.engine, self.program.shape(), self._is_whole, doubted, tell)
+
+    def _is_whole(self, layer: LayerInfo) -> bool:
+        try:
+            verify(open_layer(self.home, layer))
+        except Corrupt:
+            return False
+        return True
+
+    def _start_sources(self) -> None:
+        known = openings(Shelves(self.disk, self.remote), self.journal.base, self.journal.after(self.journal.base))
+        for name, source in self.program.sources.items():
+            source.start(self.home / source_folder(name), list(slices(known, name)))
+
+    def step(self) -> dict[str, Any] | None:
+        """One epoch if there is input (or one left unfinished), and its progress; None when there is nothing to do."""
+        started = time.perf_counter()
+        self.merge()
+        step = self.epochs.step()
+        if step is None:
+            return None
+        self.merge()
+        millis = {"triggerExecution": round((time.perf_counter() - started) * 1e3), **step.millis}
+        return progress(step, millis, self.image, self.run, self.upkeep)
+
+    def merge(self) -> None:
+        """Takes what was merged meanwhile, and asks for more."""
+        for layer in self.merger.collect():
+            self.journal.append(Merged(layer))
+        self.merger.offer(self.image)
+
+    def close(self) -> None:
+        self.merger.close()
+
+
+def _openable(program: Program) -> dict[str, Any]:
+    return {name: _Source(source) for name, source in program.sources.items()}
+
+
+class _Source:
+    """A source as opening sees it: most have no files in the home."""
+
+    def __init__(self, source: Any) -> None:
+        self.available = source.available
+        self.files: Callable[[dict[str, Any]], dict[str, str]] = getattr(source, "files", lambda slice: {})

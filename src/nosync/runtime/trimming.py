@@ -1,0 +1,71 @@
+"""Telling sources what nobody will ask for again. The boundary is recorded, and on every tier, before anything is deleted."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from nosync.journal.entries import Trimmed
+from nosync.journal.journal import Journal
+from nosync.journal.names import source_folder
+from nosync.model.safety import Standing, trimmable
+from nosync.model.store import Store
+
+BATCH = 16
+
+
+class Trimmable(Protocol):
+    """A source that lets go of its input."""
+
+    def trim(self, slice: dict[str, Any]) -> None: ...
+
+
+class Trimmer:
+    """Trims some sources of a flow, some epochs at a time."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        sources: Mapping[str, Trimmable],
+        sinks: Sequence[str],
+        standings: Callable[[], Sequence[Standing]],
+        batch: int = BATCH,
+    ) -> None:
+        self.journal, self.sources, self.sinks, self.standings, self.batch = journal, sources, sinks, standings, batch
+        self.trimmed = dict.fromkeys(sources, 0)
+        self.recorded = {source: (journal.image.trimmed.get(source, 0), journal.number) for source in sources}
+
+    def step(self) -> bool:
+        did = [self._step(source) for source in self.sources]
+        return any(did)
+
+    def _step(self, source: str) -> bool:
+        epoch, number = self.recorded[source]
+        if self.trimmed[source] < epoch:
+            return self._trim(source, epoch, number)
+        with self.journal.lock:
+            image = self.journal.image
+            safe = min([image.epoch, *(tier.epoch for tier in self.standings())])
+            due = trimmable(safe, [image.released.get(sink, 0) for sink in self.sinks])
+        if due < epoch + self.batch:
+            return False
+        self.recorded[source] = (due, self.journal.append(Trimmed(source, due)))
+        return True
+
+    def _trim(self, source: str, epoch: int, number: int) -> bool:
+        if any(tier.number < number for tier in self.standings()):
+            return False
+        with self.journal.lock:
+            opened = [entry for at, entry in self.journal.image.opened.items() if self.trimmed[source] < at <= epoch]
+        for entry in opened:
+            if source in entry.slices:
+                self.sources[source].trim(entry.slices[source])
+                self._delete([name for name in entry.files if name.startswith(source_folder(source) + "/")])
+        self.trimmed[source] = epoch
+        return True
+
+    def _delete(self, names: list[str]) -> None:
+        """Input of ours, wherever it lies."""
+        stores: list[Store | None] = [self.journal.disk, self.journal.remote]
+        for store in stores:
+            if store is not None:
+                for name in names:
+                    store.delete(name)

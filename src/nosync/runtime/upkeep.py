@@ -1,0 +1,129 @@
+"""All that runs behind the stream: tiers, release, trimming, rolling up, sweeping. Each duty is a `step` that does one thing and says
+whether there was one.
+
+The run gives each duty a thread (see `tending`); the simulation calls them in any order. No duty waits for another.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nosync.journal.image import Image
+from nosync.journal.journal import Journal
+from nosync.journal.past import Shelves, whole_image
+from nosync.journal.rolling import ROLL_RECORDS, Roller
+from nosync.model.safety import Problem, Release, Standing, safe_points
+from nosync.model.sink import Outlet
+from nosync.model.store import Disk, Remote
+from nosync.runtime.release import Releaser
+from nosync.runtime.trimming import BATCH, Trimmable, Trimmer
+from nosync.store.host import HostTier
+from nosync.store.site import LayerShipper, RecordShipper
+from nosync.store.sweeper import Sweeper
+
+Duty = Callable[[], bool]
+LOOK_EPOCHS = 256
+
+
+class Upkeep:
+    """The duties of one run."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        disk: Disk,
+        remote: Remote | None,
+        sinks: Mapping[str, Release],
+        outlet: Outlet,
+        sources: Mapping[str, Trimmable],
+        *,
+        most_layers: int = 64,
+        roll_records: int = ROLL_RECORDS,
+        trim_batch: int = BATCH,
+    ) -> None:
+        self.journal, self.disk, self.remote = journal, disk, remote
+        self.host = HostTier(journal, disk)
+        self.records = RecordShipper(journal) if remote is not None else None
+        self.layers = LayerShipper(journal, disk, remote, most_layers) if remote is not None else None
+        self.releaser = Releaser(journal, sinks, outlet, self.standings)
+        self.trimmer = Trimmer(journal, sources, list(sinks), self.standings, trim_batch)
+        self.roller = Roller(journal, disk, remote, roll_records)
+        self.looked = journal.image.epoch
+        self.problems: dict[str, Problem] = {}
+        self.sweepers = [Sweeper(journal, store) for store in (disk, remote) if store is not None]
+
+    def duties(self) -> dict[str, Duty]:
+        """By name; a remote adds two."""
+        found: dict[str, Duty] = {"host": self.host.step, "release": self.releaser.step, "tidy": self.tidy}
+        if self.records is not None and self.layers is not None:
+            found |= {"records": self.records.step, "layers": self.layers.step}
+        return found
+
+    def troubled(self, duty: str, problem: Problem) -> bool:
+        """Remembers why a duty stands still; says whether that is news."""
+        known = self.problems.get(duty)
+        if known is not None and known.message == problem.message:
+            return False
+        self.problems[duty] = problem
+        self._tell_tiers()
+        return True
+
+    def solved(self, duty: str) -> None:
+        if self.problems.pop(duty, None) is not None:
+            self._tell_tiers()
+
+    def _tell_tiers(self) -> None:
+        self.host.problem = self.problems.get("host")
+        if self.records is not None and self.layers is not None:
+            self.records.problem, self.layers.problem = self.problems.get("records"), self.problems.get("layers")
+
+    def standings(self) -> list[Standing]:
+        """The tiers, from the nearest to the farthest."""
+        found = [self.host.standing()]
+        if self.records is not None and self.layers is not None:
+            found.append(self.layers.standing(self.records))
+        return found
+
+    def safe(self) -> dict[str, int]:
+        return safe_points(self.journal.image.epoch, self.standings())
+
+    def report(self) -> list[dict[str, Any]]:
+        """The tiers for people and programs: how far each is, what it cost, why it stands still."""
+        return [
+            {
+                "survives": tier.survives,
+                "epoch": tier.epoch,
+                "bytesBehind": tier.behind,
+                "objects": tier.objects,
+                "bytes": tier.bytes,
+                "problem": tier.problem.message if tier.problem else None,
+            }
+            for tier in self.standings()
+        ]
+
+    def tidy(self) -> bool:
+        """Trims, rolls up, and sweeps: now and then it looks for what was left behind lately."""
+        everywhere = self._everywhere()
+        if self.journal.image.epoch >= self.looked + LOOK_EPOCHS:
+            self.look_for_orphans(whole=False)
+        swept = [sweeper.step(everywhere) for sweeper in self.sweepers]
+        return any([self.trimmer.step(), self.roller.step(min(everywhere, self.host.settled)), *swept])
+
+    def look_for_orphans(self, whole: bool = True) -> int:
+        """The whole past costs O(history): once after a start."""
+        with self.journal.lock:
+            image, self.looked = self.journal.image.copy(), self.journal.image.epoch
+        if whole:
+            image = self._whole()
+        return sum(sweeper.look(image) for sweeper in self.sweepers)
+
+    def clear_beginnings(self, before: float) -> None:
+        """Files that earlier runs began and never finished."""
+        self.disk.clear_beginnings(before)
+
+    def _everywhere(self) -> int:
+        return min(standing.number for standing in self.standings())
+
+    def _whole(self) -> Image:
+        with self.journal.lock:
+            base, records = self.journal.base, self.journal.after(self.journal.base)
+        return whole_image(Shelves(self.disk, self.remote), base, records)
