@@ -6,8 +6,9 @@ READY := $(VENV)/.ready
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
 DEMO_ARGS ?=
+SIMULATE_ARGS ?=
 
-.PHONY: help setup demo test check bench clean
+.PHONY: help setup demo test check simulate bench clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -29,6 +30,9 @@ check: $(READY) ## lint, types, import order, file sizes
 	$(VENV)/bin/mypy --strict src
 	$(VENV)/bin/lint-imports
 	$(VENV)/bin/python tools/file_size.py
+
+simulate: $(READY) ## a million seeded histories of crashes and losses (SIMULATE_ARGS="--histories 10000")
+	@$(VENV)/bin/python -m tests.simulation $(SIMULATE_ARGS)
 
 bench: $(READY) ## figures against Spark Structured Streaming (BENCH_ARGS=--quick for a smoke run)
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)

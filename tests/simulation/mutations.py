@@ -1,0 +1,238 @@
+"""Ways to break the contract: each takes one fence, fsync, boundary or intent away. The simulation must notice every one of them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from nosync.journal import chain
+from nosync.journal.journal import Journal
+from nosync.journal.names import RECORDS, RUNS
+from nosync.journal.rolling import Roller
+from nosync.model.safety import trimmable
+from nosync.runtime import release, trimming
+from nosync.store import host
+from nosync.store.sweeper import Sweeper
+
+from . import history
+from .world import Away, Cache
+
+Mutation = Callable[[], Any]
+MUTATIONS: dict[str, tuple[Mutation, int]] = {}  # what is taken away, and a seed that is likely to notice
+
+
+def mutation(likely: int) -> Callable[[Mutation], Mutation]:
+    def register(make: Mutation) -> Mutation:
+        MUTATIONS[make.__name__.replace("_", " ")] = (make, likely)
+        return make
+
+    return register
+
+
+def _blind(kind: type, method: str, when: Callable[[str], bool], answer: Any) -> Any:
+    """A store that gives one answer for some names."""
+    plain = getattr(kind, method)
+
+    def changed(self: Any, name: Any, *rest: Any) -> Any:
+        return answer(self, name, *rest) if when(name) else plain(self, name, *rest)
+
+    return patch.object(kind, method, changed)
+
+
+@mutation(5)
+def the_home_is_not_asked_for_newer_runs() -> Any:
+    return _blind(Cache, "exists", lambda name: name.startswith(RUNS), lambda *_: False)
+
+
+@mutation(200)
+def the_remote_is_not_asked_for_newer_runs() -> Any:
+    return _blind(Away, "exists", lambda name: name.startswith(RUNS), lambda *_: False)
+
+
+@mutation(0)
+def records_overwrite_each_other_in_the_home() -> Any:
+    return _blind(Cache, "create", lambda name: name.startswith(RECORDS), lambda self, name, content: self.replace(name, content))
+
+
+@mutation(123)
+def records_overwrite_each_other_on_the_remote() -> Any:
+    return _blind(Away, "create", lambda name: name.startswith(RECORDS), lambda self, name, content: self.replace(name, content))
+
+
+@mutation(393)
+def the_chain_of_digests_is_not_followed() -> Any:
+    plain = chain.decode
+    return patch.object(chain, "decode", lambda content, number, previous: plain(content, number, None))
+
+
+def _unsynced(method: str, when: Callable[[str], bool]) -> Any:
+    plain = getattr(Cache, method)
+    return patch.object(Cache, method, lambda self, names: plain(self, [name for name in names if not when(name)]))
+
+
+@mutation(0)
+def layers_are_not_synced() -> Any:
+    return _unsynced("sync_files", lambda name: name.startswith("layers/"))
+
+
+@mutation(0)
+def folders_of_layers_are_not_synced() -> Any:
+    return _unsynced("sync_folders", lambda name: name.startswith("layers/"))
+
+
+@mutation(15)
+def input_is_not_synced() -> Any:
+    return _unsynced("sync_files", lambda name: name.startswith("input/"))
+
+
+@mutation(15)
+def folders_of_input_are_not_synced() -> Any:
+    return _unsynced("sync_folders", lambda name: name.startswith("input/"))
+
+
+@mutation(0)
+def records_are_not_synced() -> Any:
+    return _unsynced("sync_files", lambda name: name.startswith("journal/records/"))
+
+
+@mutation(0)
+def the_folder_of_records_is_not_synced() -> Any:
+    return _unsynced("sync_folders", lambda name: name.startswith("journal/records/"))
+
+
+@mutation(20)
+def rollups_are_not_synced() -> Any:
+    return _unsynced("sync_files", lambda name: name.startswith("journal/rollups/"))
+
+
+@mutation(20)
+def the_folder_of_rollups_is_not_synced() -> Any:
+    return _unsynced("sync_folders", lambda name: name.startswith("journal/rollups/"))
+
+
+@mutation(20)
+def segments_are_not_synced() -> Any:
+    return _unsynced("sync_files", lambda name: name.startswith("journal/segments/"))
+
+
+@mutation(20)
+def the_folder_of_segments_is_not_synced() -> Any:
+    return _unsynced("sync_folders", lambda name: name.startswith("journal/segments/"))
+
+
+@mutation(1)
+def input_is_not_shipped() -> Any:
+    return _blind(Away, "upload", lambda name: name.startswith("input/"), lambda *_: 0)
+
+
+@mutation(4)
+def layers_are_not_shipped() -> Any:
+    return _blind(Away, "upload", lambda name: name.startswith("layers/"), lambda *_: 0)
+
+
+@mutation(2)
+def torn_layers_are_believed() -> Any:
+    return patch.object(history, "doubtful", lambda *_: frozenset())
+
+
+@mutation(1036)
+def the_claim_of_another_history_is_believed() -> Any:
+    def claimed(disk: Any, chain: Any) -> int:
+        number = (disk.read(host.SYNCED) or b"").partition(b" ")[0]
+        return min(int(number), chain.number) if number.isdigit() else 0
+
+    return patch.multiple(history, synced_number=claimed)
+
+
+@mutation(77)
+def no_intent_is_recorded_before_a_release() -> Any:
+    def intend(self: Any, sink: str, kind: Any, done: int) -> bool:
+        image = self.journal.image
+        due = min(release.releasable(kind, image.epoch, image.opened_in, self.standings()), done + 1)
+        self.intended[sink] = (due, 0)
+        return bool(due > done)
+
+    return _both(patch.object(release.Releaser, "_intend", intend), patch.object(Journal, "look", lambda self: None))
+
+
+@mutation(6)
+def an_intent_need_not_be_on_the_remote() -> Any:
+    def step(self: Any, sink: str, kind: Any) -> bool:
+        shipped, self.journal.shipped = self.journal.shipped, 1 << 60
+        try:
+            return bool(plain(self, sink, kind))
+        finally:
+            self.journal.shipped = shipped
+
+    plain = release.Releaser._step
+    return _both(patch.object(release.Releaser, "_step", step), _away_unasked_by_look())
+
+
+def _away_unasked_by_look() -> Any:
+    def look(self: Any) -> None:
+        self.resolve()
+
+    return patch.object(Journal, "look", look)
+
+
+@mutation(0)
+def output_is_released_as_soon_as_it_is_computed() -> Any:
+    return patch.object(release, "releasable", lambda kind, computed, *_: computed)
+
+
+@mutation(0)
+def input_is_trimmed_before_it_is_safe() -> Any:
+    return patch.object(trimming, "trimmable", lambda safe, released: 1 << 30 if safe else 0)
+
+
+@mutation(328)
+def input_is_trimmed_before_it_is_released() -> Any:
+    return patch.object(trimming, "trimmable", lambda safe, released: trimmable(safe, []))
+
+
+@mutation(0)
+def input_is_trimmed_before_the_boundary_is_recorded() -> Any:
+    def step(self: Any, source: str) -> bool:
+        image = self.journal.image
+        due = min([image.epoch, *(tier.epoch for tier in self.standings()), *(image.released.get(sink, 0) for sink in self.sinks)])
+        if due <= self.trimmed[source]:
+            return False
+        for epoch, entry in image.opened.items():
+            if epoch <= due and source in entry.slices:
+                self.sources[source].trim(entry.slices[source])
+        self.trimmed[source] = due
+        return True
+
+    return patch.object(trimming.Trimmer, "_step", step)
+
+
+@mutation(0)
+def files_of_newer_runs_are_swept() -> Any:
+    return patch("nosync.store.sweeper.sweepable", lambda name, generation, since, epoch: True)
+
+
+@mutation(0)
+def swept_without_a_boundary() -> Any:
+    def look(self: Any, image: Any) -> int:
+        known = {layer.path for layer in image.newest_layers()}
+        for name in self.store.sizes("layers"):
+            if name not in known:
+                self.store.delete(name)
+        return 0
+
+    return patch.object(Sweeper, "look", look)
+
+
+@mutation(0)
+def records_are_rolled_up_before_every_tier_has_them() -> Any:
+    plain = Roller.step
+    return patch.object(Roller, "step", lambda self, everywhere: plain(self, 1 << 60))
+
+
+@contextmanager
+def _both(*patches: Any) -> Iterator[None]:
+    with ExitStack() as stack:
+        for one in patches:
+            stack.enter_context(one)
+        yield
+
