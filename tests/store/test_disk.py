@@ -91,7 +91,7 @@ def test_syncing_reaches_the_files_and_skips_what_is_gone(tmp_path: Path) -> Non
     disk.create("a/1", b"x")
     disk.create("a/2", b"y")
     disk.sync_files(["a/1", "a/gone", "gone/1", "a/2"])
-    assert syncing.synced == [tmp_path / "a/1", tmp_path / "a/2"]
+    assert sorted(syncing.synced) == [tmp_path / "a/1", tmp_path / "a/2"]
 
 
 def test_a_file_whose_fsync_failed_is_written_anew(tmp_path: Path) -> None:
@@ -149,3 +149,15 @@ def test_a_folder_that_cannot_be_synced_is_told(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="folder"):
         disk.sync_folders(["1"])
     disk.sync_folders(["1"])
+
+
+def test_the_way_to_a_new_folder_is_synced_even_beside_one_that_was(tmp_path: Path) -> None:
+    syncing = Syncing()
+    disk = LocalDisk(tmp_path, syncing)
+    for name in ("layers/a/0/1", "layers/b/0/1"):
+        disk.create(name, b"x")
+        disk.sync_folders([name])
+    assert syncing.synced.count(tmp_path / "layers") == 2
+    syncing.synced.clear()
+    disk.sync_folders(["layers/a/0/2"])
+    assert syncing.synced == [tmp_path / "layers/a/0"]

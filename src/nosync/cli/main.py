@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-from nosync.cli.fsck import fsck
 from nosync.cli.run import run
 from nosync.cli.show import show
 from nosync.cli.status import status
@@ -30,5 +29,5 @@ def main() -> None:
     """Durable, time-travelling state for PySpark streams."""
 
 
-for command in (run, status, show, fsck):
+for command in (run, status, show):
     main.add_command(command)

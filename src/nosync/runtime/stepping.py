@@ -44,9 +44,10 @@ class Stepping:
         wide_bytes: int = WIDE_BYTES,
         most_layers: int = 64,
         tell: Tell = lambda text: None,
+        disk: LocalDisk | None = None,
     ) -> None:
         self.program, self.home, self.clock, self.remote = program, home.absolute(), clock, remote
-        self.disk = LocalDisk(self.home)
+        self.disk = disk or LocalDisk(self.home)
         self.home.mkdir(parents=True, exist_ok=True)
         check_home(program.spark, self.home)
         self._check(shards)

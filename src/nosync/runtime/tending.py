@@ -17,7 +17,7 @@ from nosync.model.safety import Problem
 from nosync.runtime.upkeep import Duty, Upkeep
 
 # How long a duty lets news gather before it acts: many epochs then share one fsync or one object.
-LINGER_SECONDS = {"host": 0.02, "records": 0.05, "layers": 0.05, "release": 0.0, "tidy": 1.0}
+LINGER_SECONDS = {"host": 0.05, "records": 0.05, "layers": 0.05, "release": 0.0, "tidy": 1.0}
 IDLE_SECONDS = 0.5
 BACK_OFF_SECONDS = (0.2, 5.0)
 log = logging.getLogger("nosync")

@@ -1,7 +1,7 @@
 """The tier that survives a restart of the host: files and folders of the home, fsynced behind the stream.
 
-One call of `step` syncs everything that is new, so that many epochs share one fsync of a folder. Layers come before the records that
-name them.
+One call of `step` syncs everything that is new at once, so that many epochs share one commit of the file system. A record that survives
+without its layers does no harm: recovery looks at what is there.
 Merged layers can be large, and their inputs are kept: they are synced when nothing else is to do, and no safe point waits for them.
 
     HOME/synced   "<number> <digest>": all files named in records up to this one are synced, as long as the chain has that digest there
@@ -46,8 +46,7 @@ class HostTier:
             return self._settle()
         layers = [layer for record in records for layer in layers_of(record)]
         files = [name for record in records for entry in record.entries if isinstance(entry, Opened) for name in entry.files]
-        self._sync([*(layer.path for layer in layers), *files])
-        self._sync([record_name(record.number) for record in records])
+        self._sync([*(layer.path for layer in layers), *files, *(record_name(record.number) for record in records)])
         self.bytes += sum(layer.bytes for layer in layers) + sum(len(record.content) for record in records)
         self._reached(records)
         return True
