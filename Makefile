@@ -8,10 +8,10 @@ BENCH_ARGS ?=
 DEMO_ARGS ?=
 SIMULATE_ARGS ?=
 
-.PHONY: help setup demo test check simulate bench clean
+.PHONY: help setup demo test check simulate bench bench-durability clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
 setup: $(READY) ## virtual environment with the package and the `nosync` command
 
@@ -36,6 +36,9 @@ simulate: $(READY) ## a million seeded histories of crashes and losses (SIMULATE
 
 bench: $(READY) ## figures against Spark Structured Streaming (BENCH_ARGS=--quick for a smoke run)
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)
+
+bench-durability: $(READY) ## what durability costs and how soon a flow is back (BENCH_ARGS=--quick for a smoke run)
+	@$(VENV)/bin/python -m bench.durability $(BENCH_ARGS)
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log dist

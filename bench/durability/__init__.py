@@ -1,0 +1,1 @@
+"""What durability costs, and what it buys: `python -m bench.durability`."""
