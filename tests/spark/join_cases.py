@@ -36,8 +36,9 @@ def changes(seed: int, epochs: int = 3) -> list[Change]:
     for epoch in range(epochs):
         added: dict[str, list[Any]] = {}
         removed: dict[str, list[Any]] = {}
+        still = chance.choice(["a", "b", ""]) if epoch else ""
         for name, rows in alive.items():
-            if epoch and name == chance.choice(["a", "b", ""]):
+            if name == still:
                 continue
             gone = chance.sample(rows, chance.choice([0, len(rows) // 2, len(rows)]))
             alive[name] = [row for row in rows if not any(row is other for other in gone)]

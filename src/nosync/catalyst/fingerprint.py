@@ -18,6 +18,21 @@ def fingerprint(what: str, inputs: Sequence[Template]) -> str:
 
 def text(plan: Java, deep: bool = True) -> str:
     """A plan by what it says, free of the numbers that Spark gives out anew each time."""
-    sort = str(plan.joinType().toString()) if kind(plan) == "Join" else ""
-    own = f"{kind(plan)}{sort}{[str(expression.sql()) for expression in items(plan.expressions())]}"
+    expressions, sort = items(plan.expressions()), kind(plan.joinType()) if kind(plan) == "Join" else ""
+    own = f"{kind(plan)}{sort}{[str(expression.sql()) for expression in expressions]}{_places(plan, expressions)}"
     return own + (f"({', '.join(text(child) for child in children(plan))})" if deep else "")
+
+
+def _places(plan: Java, expressions: list[Java]) -> str:
+    """Which columns of its input a node asks for, in order, where their names do not say it: both sides of a join may have an `x`."""
+    columns = [column for child in children(plan) for column in items(child.output())]
+    if len({str(column.name()) for column in columns}) == len(columns):
+        return ""
+    places = {str(column.exprId().toString()): place for place, column in enumerate(columns)}
+    return str([places.get(identity) for expression in expressions for identity in _identities(expression)])
+
+
+def _identities(expression: Java) -> list[str]:
+    if kind(expression) == "AttributeReference":
+        return [str(expression.exprId().toString())]
+    return [identity for child in children(expression) for identity in _identities(child)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from nosync.cli.fsck import fsck
 from nosync.cli.run import run
 from nosync.cli.show import show
 from nosync.cli.status import status
@@ -29,5 +30,5 @@ def main() -> None:
     """Durable, time-travelling state for PySpark streams."""
 
 
-for command in (run, status, show):
+for command in (run, status, show, fsck):
     main.add_command(command)

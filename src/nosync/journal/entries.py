@@ -13,7 +13,10 @@ Slice = dict[str, Any]  # what a source needs to read the same rows again; only 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What the home belongs to: written once, and again when a run starts with another program text of the same meaning."""
+    """What the home belongs to: written once, and again when a run starts with another program text of the same meaning.
+
+    `feeders` say for each operator whose state it is computed from, so that what a recovery would do can be told without the program.
+    """
 
     flow: str
     shards: int
@@ -21,6 +24,7 @@ class Declared:
     operators: dict[str, str]
     views: dict[str, dict[str, Any]]
     sinks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    feeders: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

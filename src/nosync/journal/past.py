@@ -70,7 +70,7 @@ def _past(shelves: Shelves, base: int, after: int) -> Iterator[list[Record]]:
     names = [name for name in shelves.sizes(SEGMENTS) if numbers_in(name)[1] <= base]
     chosen: list[str] = []
     while base > after:
-        name = next((name for name in names if numbers_in(name)[1] == base and _read_segment(shelves, name)), None)
+        name = next((name for name in names if numbers_in(name)[1] == base and read_segment(shelves, name)), None)
         if name is None:
             raise Corrupt(
                 f"records up to {base} of the journal are in no segment",
@@ -79,10 +79,10 @@ def _past(shelves: Shelves, base: int, after: int) -> Iterator[list[Record]]:
         chosen.append(name)
         base = numbers_in(name)[0] - 1
     for name in reversed(chosen):
-        yield _read_segment(shelves, name)
+        yield read_segment(shelves, name)
 
 
-def _read_segment(shelves: Shelves, name: str) -> list[Record]:
+def read_segment(shelves: Shelves, name: str) -> list[Record]:
     """Its records; none when it is not whole."""
     first, last = numbers_in(name)
     found = list(decode(shelves.read(name) or b"", first, None))

@@ -42,7 +42,8 @@ class Program:
         operators |= {view.operator: view.body.fingerprint for view in self.graph.queries if view.feed is not None}
         views = {view.name: record_of(view).to_json() for view in self.graph.views.values()}
         sinks = {name: {"operator": self.graph.sinks[name].operator, "release": sink.release} for name, sink in self.sinks.items()}
-        return Declared(self.name, shards, settings_of(self.spark), operators, views, sinks)
+        feeding = {name: sorted(needed) for name, needed in feeders(self.graph).items()}
+        return Declared(self.name, shards, settings_of(self.spark), operators, views, sinks, feeding)
 
     def shape(self) -> Shape:
         """What a recovery must know."""

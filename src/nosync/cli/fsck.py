@@ -1,0 +1,175 @@
+"""`nosync fsck HOME`: layers and journal held against each other, in plain words. Changes nothing."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nosync.cli.output import print_json, size
+from nosync.model.errors import NosyncError
+from nosync.model.run import this_process
+from nosync.recovery.check import Findings, Holding, Records, check
+from nosync.recovery.plan import Plan
+from nosync.recovery.verdict import LOST, REPAIRABLE, WHOLE, Epochs, Verdict, judge
+from nosync.store.objects import open_remote
+
+NAMED = 5
+TITLES = {
+    WHOLE: "The newest state is whole.",
+    REPAIRABLE: "The newest state is not whole; a start on this home repairs it.",
+    LOST: "Something is lost for good.",
+}
+
+
+class Unchecked(click.ClickException):
+    """Nothing could be checked."""
+
+    exit_code = LOST
+
+
+@click.command()
+@click.argument("home", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--remote", metavar="URL", help="Check the copy there too.")
+@click.option("--quick", is_flag=True, help="Compare names and sizes only; do not read the layers.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def fsck(home: Path, remote: str | None, quick: bool, as_json: bool) -> None:
+    """Check layers and journal in HOME against each other. Nothing is changed, and a run is not disturbed.
+
+    Exit code 0: the newest state is whole. 1: the next start repairs it. 2: something is lost for good, or nothing could be checked.
+    """
+    try:
+        findings = check(home, open_remote(remote) if remote else None, this_process(0.0).boot, quick)
+    except NosyncError as error:
+        raise Unchecked(str(error)) from error
+    verdict = judge(findings)
+    if as_json:
+        print_json(facts(findings, verdict))
+    else:
+        for line in words(findings, verdict, quick):
+            click.echo(line)
+    raise SystemExit(verdict.code)
+
+
+def facts(findings: Findings, verdict: Verdict) -> dict[str, Any]:
+    """The same for programs."""
+    tiers = {name: _tier(findings.records[name], findings.holdings[name]) for name in findings.records}
+    return {
+        "code": verdict.code,
+        "epoch": findings.image.epoch,
+        "opened": findings.image.last_opened,
+        "tiers": tiers,
+        "recordsToCopy": findings.lacking,
+        "forgotten": findings.forgotten,
+        "unreadable": verdict.unreadable,
+        "next": _steps(verdict.next),
+        "withoutDisk": _steps(verdict.without_disk),
+    }
+
+
+def _tier(records: Records, held: Holding) -> dict[str, Any]:
+    text = {name: getattr(records, name) for name in ("number", "base", "behind", "generations", "rollups", "segments")}
+    text |= {name: getattr(held, name) for name in ("layers", "bytes", "inputs", "missing", "orphans")}
+    return text | {"damaged": [*records.damaged, *held.damaged]}
+
+
+def _steps(chosen: Plan | None) -> dict[str, Any] | None:
+    if chosen is None:
+        return None
+    jobs = [{"first": job.first, "last": job.last, "shards": {name: sorted(s) for name, s in job.targets.items()}} for job in chosen.jobs]
+    return {"epoch": chosen.epoch, "opened": chosen.opened, "fetch": chosen.fetch, "recompute": jobs, "lost": chosen.lost}
+
+
+def words(findings: Findings, verdict: Verdict, quick: bool = False) -> Iterator[str]:
+    """Everything for people, line by line; the verdict comes first."""
+    yield TITLES[verdict.code]
+    yield from (f"  {line}" for line in _next(findings, verdict))
+    for name in findings.records:
+        yield ""
+        yield name
+        yield from (f"  {line}" for line in _journal(findings.records[name]))
+        yield from (f"  {line}" for line in _files(findings, name, quick))
+    yield ""
+    yield "views"
+    yield from (f"  {view}: {_readable(findings.image.epoch, epochs)}" for view, epochs in verdict.unreadable.items())
+
+
+def _next(findings: Findings, verdict: Verdict) -> Iterator[str]:
+    if findings.holdings["home"].damaged:
+        yield "A start trusts a file that is there: delete the damaged files of the home first, so that it replaces them."
+    yield f"The next start {_would(findings, verdict.next, verdict.code)}"
+    if "remote" in findings.holdings:
+        alone = verdict.without_disk
+        yield f"If the home were lost, a start from the remote {_would(findings, alone, REPAIRABLE if alone else LOST)}"
+    if findings.forgotten:
+        yield f"Of the past, {findings.forgotten}."
+
+
+def _would(findings: Findings, chosen: Plan | None, code: int) -> str:
+    if chosen is None:
+        return "cannot put the state together again: layers are gone on every tier, and their input was trimmed."
+    if code == WHOLE:
+        return f"goes on after epoch {chosen.epoch}; there is nothing to repair."
+    steps = [f"will copy {findings.lacking} records from the remote"] if findings.lacking else []
+    if chosen.opened < findings.image.last_opened:
+        steps.append(f"will roll back {_epochs(chosen.opened + 1, findings.image.last_opened)}, whose input is gone")
+    if chosen.fetch:
+        steps.append(f"will fetch {_count(len(chosen.fetch), 'file')} from the remote")
+    for job in chosen.jobs:
+        places = ", ".join(f"{_shards(shards)} of {name}" for name, shards in sorted(job.targets.items()))
+        steps.append(f"will recompute {_epochs(job.first, job.last)} in {places}")
+    if chosen.lost and not chosen.fetch and not chosen.jobs:
+        steps.append(f"will read other layers in place of {_count(len(chosen.lost), 'layer')} gone everywhere")
+    return "; ".join([*steps, f"then goes on after epoch {chosen.epoch}."])
+
+
+def _journal(records: Records) -> Iterator[str]:
+    rolled = f", rolled up to {records.base:,}" if records.base else ""
+    yield f"journal: whole up to record {records.number:,}{rolled}; {_count(records.generations, 'run')} so far"
+    if records.rollups or records.segments:
+        yield f"past: {_count(records.rollups, 'roll-up')}, {_count(records.segments, 'segment')}"
+    if records.behind:
+        yield f"behind the end of the journal: {_listed(records.behind)} (torn, or of a run that was fenced; counts for nothing)"
+    if records.damaged:
+        yield f"damaged: {_listed(records.damaged)}"
+
+
+def _files(findings: Findings, name: str, quick: bool) -> Iterator[str]:
+    held = findings.holdings[name]
+    checked = "names and sizes were compared" if quick and name == "home" else "names were compared" if quick else "all blocks were read"
+    yield f"layers: {held.layers:,} of {len(findings.image.layers()):,} are there and whole, {size(held.bytes)} ({checked})"
+    if held.inputs:
+        yield f"input logs: {_count(held.inputs, 'file')}"
+    if held.missing and name == "remote":
+        yield f"not there: {_count(len(held.missing), 'file')} (merged layers stand for many; the newest may be on their way)"
+    elif held.missing:
+        yield f"missing: {_listed(held.missing)}"
+    if held.damaged:
+        yield f"damaged: {_listed(held.damaged)}"
+    if held.orphans:
+        yield f"named by no record: {_count(len(held.orphans), 'layer')} (harmless: swept later, or about to be recorded)"
+
+
+def _readable(newest: int, missing: Epochs) -> str:
+    if not newest:
+        return "no epoch yet"
+    if not missing:
+        return f"every epoch can be read, {_epochs(1, newest)}"
+    return f"cannot be read here as of {', '.join(_epochs(first, last) for first, last in missing)}; newest epoch {newest}"
+
+
+def _epochs(first: int, last: int) -> str:
+    return f"epoch {first}" if first == last else f"epochs {first} to {last}"
+
+
+def _shards(shards: frozenset[int]) -> str:
+    return ("shard " if len(shards) == 1 else "shards ") + ", ".join(map(str, sorted(shards)))
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more

@@ -1,0 +1,87 @@
+"""What findings mean: what can be read, what the next start would do, what is lost for good. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nosync.journal.entries import Declared
+from nosync.journal.image import Image
+from nosync.model.layers import LayerInfo
+from nosync.recovery.check import Findings
+from nosync.recovery.plan import Plan, Shape, plan
+from nosync.recovery.survey import Survey
+from nosync.state.finest import finest, within
+
+WHOLE, REPAIRABLE, LOST = 0, 1, 2
+Epochs = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`code`: the newest state is whole (0), a start repairs it (1), something is lost for good (2). `next` is what a start would do,
+    `without_disk` what it would do if the home were lost too; None for what cannot be done. `unreadable` are ranges of epochs, by view.
+    """
+
+    code: int
+    next: Plan | None
+    without_disk: Plan | None
+    unreadable: dict[str, Epochs]
+
+
+def judge(findings: Findings) -> Verdict:
+    """The verdict on a home, and on its remote where there is one."""
+    image, shape = findings.image, shape_of(findings.image.declared)
+    chosen = plan(image, findings.survey, shape)
+    without_disk = None
+    if "remote" in findings.holdings:
+        without_disk = plan(image, Survey(frozenset(), findings.survey.remote), shape)
+    home = findings.holdings["home"].whole
+    declared = image.declared.views if image.declared else {}
+    unreadable = {name: unreadable_epochs(image, str(view["operator"]), home) for name, view in declared.items()}
+    return Verdict(_code(findings, chosen), chosen, without_disk, unreadable)
+
+
+def shape_of(declared: Declared | None) -> Shape:
+    """What a recovery must know of a program, as the journal has it."""
+    if declared is None:
+        return Shape({})
+    feeders = {name: frozenset(needed) for name, needed in declared.feeders.items()}
+    return Shape(feeders, {sink["operator"]: name for name, sink in declared.sinks.items() if "operator" in sink})
+
+
+def _code(findings: Findings, chosen: Plan | None) -> int:
+    if chosen is None or chosen.opened < findings.image.last_opened:
+        return LOST
+    newest = {layer.path for layer in findings.image.newest_layers()}
+    idle = not chosen.fetch and not chosen.jobs and not findings.lacking and newest <= findings.holdings["home"].whole
+    return WHOLE if idle else REPAIRABLE
+
+
+def unreadable_epochs(image: Image, operator: str, there: frozenset[str]) -> Epochs:
+    """Epochs as of which a view's rows cannot be read from the home as it is."""
+    found: list[tuple[int, int]] = [(1, image.since - 1)] if image.since > 1 else []
+    for layers in image.traces.get(operator, {}).values():
+        found += [(layer.lower, layer.upper - 2) for layer in finest(layers)]  # computed at once after a failure
+        found += [_read_for(layer, layers, image.epoch) for layer in layers if layer.path not in there]
+    return joined((first, last) for first, last in found if first <= last)
+
+
+def _read_for(layer: LayerInfo, layers: Iterable[LayerInfo], newest: int) -> tuple[int, int]:
+    """The epochs whose covers have this layer in them: from its own last one on, until a larger layer takes its place."""
+    larger = [other.upper for other in layers if within(layer, other) and _key(other) < _key(layer)]
+    return layer.upper - 1, min([newest, *(upper - 2 for upper in larger)])
+
+
+def _key(layer: LayerInfo) -> tuple[int, str]:
+    """Of two layers that hold an epoch, covers prefer the larger, then the first by name."""
+    return layer.lower - layer.upper, layer.path
+
+
+def joined(ranges: Iterable[tuple[int, int]]) -> Epochs:
+    """Ranges that touch or overlap, as one."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
+        else:
+            found.append((first, last))
+    return tuple(found)
