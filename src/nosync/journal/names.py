@@ -2,7 +2,8 @@
 
     runs/<generation>               who took over; created put-if-absent, never deleted
     journal/records/<number>        records from that number on (one in a home, several on a remote)
-    journal/segments/<first>-<last> the records that were rolled up, for the past
+    journal/segments/<first>-<last> the records that were rolled up, compressed
+    journal/openings/<first>-<last> only the openings among them, for sources that must know all they ever gave
     journal/rollups/<number>-<epoch> the flow as of that record
     layers/<operator>/<shard>/      layers
     input/<source>/                 rows that cannot be had again
@@ -12,7 +13,8 @@ import re
 import uuid
 from urllib.parse import quote
 
-RUNS, RECORDS, SEGMENTS, ROLLUPS, LAYERS, INPUT = "runs", "journal/records", "journal/segments", "journal/rollups", "layers", "input"
+RUNS, RECORDS, SEGMENTS, OPENINGS, ROLLUPS = "runs", "journal/records", "journal/segments", "journal/openings", "journal/rollups"
+LAYERS, INPUT = "layers", "input"
 LAYER = re.compile(r"layers/[^/]+/(?P<shard>\d+)/(?P<lower>\d+)-(?P<upper>\d+)-(?P<generation>\d+)\.[0-9a-f]+-[0-9a-f]+\.arrow")
 
 
@@ -36,6 +38,10 @@ def record_name(number: int) -> str:
 
 def segment_name(first: int, last: int) -> str:
     return f"{SEGMENTS}/{first:016d}-{last:016d}"
+
+
+def openings_name(segment: str) -> str:
+    return f"{OPENINGS}/{segment.rpartition('/')[2]}"
 
 
 def rollup_name(number: int, epoch: int) -> str:

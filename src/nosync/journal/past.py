@@ -1,12 +1,14 @@
 """What the image has forgotten: read back from the segments of the journal when somebody asks."""
 
+import json
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from nosync.journal.chain import read_rollup
-from nosync.journal.entries import Opened, Slice
+from nosync.journal.entries import Entry, Opened, RolledBack, Slice, from_json
 from nosync.journal.image import Image
-from nosync.journal.names import ROLLUPS, SEGMENTS, numbers_in
-from nosync.journal.record import Record, decode
+from nosync.journal.names import ROLLUPS, SEGMENTS, numbers_in, openings_name
+from nosync.journal.record import Record, decode, unpack
 from nosync.model.errors import Corrupt
 from nosync.model.store import Store
 
@@ -66,33 +68,62 @@ def past_records(shelves: Shelves, base: int) -> Iterator[Record]:
 
 
 def _past(shelves: Shelves, base: int, after: int) -> Iterator[list[Record]]:
-    """The segments from record `after` + 1 to the roll-up at `base`. Found from their end: one that was given up may lie about, torn."""
-    names = [name for name in shelves.sizes(SEGMENTS) if numbers_in(name)[1] <= base]
+    """The records from `after` + 1 to the roll-up at `base`, segment by segment."""
+    for name in _segments(shelves, base, after):
+        records = read_segment(shelves, name)
+        if not records:
+            raise _missing(numbers_in(name)[1])
+        yield records
+
+
+def _segments(shelves: Shelves, base: int, after: int) -> list[str]:
+    """Their names, oldest first. Found from their end: one that was given up may lie about, torn."""
+    ending: dict[int, list[str]] = {}
+    for name in shelves.sizes(SEGMENTS):
+        ending.setdefault(numbers_in(name)[1], []).append(name)
     chosen: list[str] = []
     while base > after:
-        name = next((name for name in names if numbers_in(name)[1] == base and read_segment(shelves, name)), None)
-        if name is None:
-            raise Corrupt(
-                f"records up to {base} of the journal are in no segment",
-                hint="The newest state is not touched; epochs before the roll-up cannot be read here.",
-            )
-        chosen.append(name)
-        base = numbers_in(name)[0] - 1
-    for name in reversed(chosen):
-        yield read_segment(shelves, name)
+        names = ending.get(base, [])
+        whole = names if len(names) == 1 else [name for name in names if read_segment(shelves, name)]
+        if not whole:
+            raise _missing(base)
+        chosen.append(whole[0])
+        base = numbers_in(whole[0])[0] - 1
+    return chosen[::-1]
+
+
+def _missing(number: int) -> Corrupt:
+    return Corrupt(
+        f"records up to {number} of the journal are in no segment",
+        hint="The newest state is not touched; epochs before the roll-up cannot be read here.",
+    )
 
 
 def read_segment(shelves: Shelves, name: str) -> list[Record]:
     """Its records; none when it is not whole."""
     first, last = numbers_in(name)
-    found = list(decode(shelves.read(name) or b"", first, None))
+    found = list(decode(unpack(shelves.read(name)), first, None))
     return found if len(found) == last - first + 1 else []
 
 
 def openings(shelves: Shelves, base: int, records: Iterable[Record]) -> list[Opened]:
     """Every opening of the one history, oldest first. What was rolled back is left out."""
-    found = whole_image(shelves, base, records).opened
+    found: dict[int, Opened] = {}
+    for entry in chain(_rolled_openings(shelves, base), (entry for record in records for entry in record.entries)):
+        if isinstance(entry, Opened):
+            found[entry.epoch] = entry
+        elif isinstance(entry, RolledBack):
+            found = {epoch: opened for epoch, opened in found.items() if epoch <= entry.epoch}
     return [found[epoch] for epoch in sorted(found)]
+
+
+def _rolled_openings(shelves: Shelves, base: int) -> Iterator[Entry]:
+    for name in _segments(shelves, base, 0):
+        short = unpack(shelves.read(openings_name(name)))
+        if short:
+            yield from (from_json(json.loads(line)) for line in short.splitlines())
+        else:
+            yield from (entry for record in read_segment(shelves, name) for entry in record.entries)
 
 
 def slices(openings: Iterable[Opened], source: str) -> Iterator[Slice]:

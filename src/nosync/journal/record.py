@@ -8,12 +8,13 @@ Several records may follow one another in one object.
 """
 
 import json
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import xxhash
 
-from nosync.journal.entries import Entry, from_json, to_json
+from nosync.journal.entries import Entry, Opened, RolledBack, from_json, to_json
 
 FIRST = "-"
 
@@ -68,3 +69,23 @@ def _decode_one(content: bytes, start: int, number: int, previous: str | None) -
         return None
     entries = tuple(from_json(json.loads(line)) for line in content[body:end].splitlines())
     return Record(number, parts[3].decode(), entries, digest, content[start:end])
+
+
+def pack(records: Sequence[Record]) -> bytes:
+    """Many records for the past: compressed, with a checksum of zlib's own."""
+    return zlib.compress(b"".join(record.content for record in records), level=1)
+
+
+def pack_openings(records: Sequence[Record]) -> bytes:
+    """Only what was opened and rolled back, one JSON object a line."""
+    entries = [entry for record in records for entry in record.entries if isinstance(entry, Opened | RolledBack)]
+    lines = [json.dumps(to_json(entry), separators=(",", ":"), default=str).encode() for entry in entries]
+    return zlib.compress(b"\n".join(lines), level=1)
+
+
+def unpack(content: bytes | None) -> bytes:
+    """What was packed; nothing for what is missing or torn."""
+    try:
+        return zlib.decompress(content or b"")
+    except zlib.error:
+        return b""

@@ -12,7 +12,8 @@ from itertools import pairwise
 
 from nosync.journal.chain import Rollup
 from nosync.journal.journal import Journal
-from nosync.journal.names import RECORDS, numbers_in, rollup_name, segment_name
+from nosync.journal.names import RECORDS, numbers_in, openings_name, rollup_name, segment_name
+from nosync.journal.record import pack, pack_openings
 from nosync.model.store import Disk, Remote, Store
 
 ROLL_RECORDS = 1024
@@ -51,14 +52,13 @@ class Roller:
         records = [record for record in self.journal.after(self.journal.base) if record.number <= rollup.number]
         segment = segment_name(records[0].number, rollup.number)
         summary = rollup_name(rollup.number, rollup.image.epoch)
-        content = b"".join(record.content for record in records)
-        if self.remote is not None:
-            self.remote.replace(segment, content)
-            self.remote.replace(summary, rollup.content())
-        for name, text in ((segment, content), (summary, rollup.content())):
+        texts = {segment: pack(records), openings_name(segment): pack_openings(records), summary: rollup.content()}
+        for name, text in texts.items():
+            if self.remote is not None:
+                self.remote.replace(name, text)
             self.disk.replace(name, text)
-            self.disk.sync_files([name])
-            self.disk.sync_folders([name])
+        self.disk.sync_files(texts)
+        self.disk.sync_folders(texts)
         self._forget(rollup)
 
     def _forget(self, rollup: Rollup) -> None:
