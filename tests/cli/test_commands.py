@@ -1,6 +1,7 @@
 """The commands on a real flow: run it, ask for its state, read its views as of any epoch."""
 
 import json
+import os
 
 import pytest
 from click.testing import CliRunner
@@ -85,6 +86,32 @@ def test_status_for_people_names_the_same(shop):
     text = call("status", shop[0] / "home").stdout
     assert "spend" in text
     assert "user string" in text
+
+
+def test_status_tells_what_is_safe_and_who_ran_it(shop):
+    facts = json.loads(call("status", shop[0] / "home", "--json").stdout)
+    assert facts["safe"] == {"process": 2, "host": 2}
+    assert facts["startedBy"]["process"] == os.getpid()
+    text = call("status", shop[0] / "home").stdout
+    assert "process 2, host 2" in text
+    assert f"process {os.getpid()} on" in text
+
+
+def test_a_lost_home_comes_back_from_the_remote_and_run_says_so(shop):
+    folder, _ = shop
+    remote = ("--remote", f"file://{folder}/remote", "--recover-within", "5s")
+    call("run", folder / "flow.py", "--home", folder / "home", "--available-now", *remote)
+    result = call("run", folder / "flow.py", "--home", folder / "other", "--available-now", *remote)
+    assert result.exit_code == 0, result.output
+    assert "recovered to epoch 2: " in result.stdout
+    assert "files fetched from the remote" in result.stdout
+    assert call("fsck", folder / "other", "--remote", remote[1]).exit_code == 0
+
+
+def test_fsck_of_a_real_home_finds_everything_there(shop):
+    result = call("fsck", shop[0] / "home")
+    assert result.exit_code == 0, result.output
+    assert "spend: every epoch can be read, epochs 1 to 2" in result.output
 
 
 def test_an_unknown_view_is_an_error_without_a_traceback(shop):

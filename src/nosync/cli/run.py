@@ -6,8 +6,9 @@ from typing import Any
 import click
 
 from nosync.cli.following import follow
-from nosync.cli.output import print_json
+from nosync.cli.output import print_json, size
 from nosync.cli.program import load_flow
+from nosync.recovery.restore import Recovered
 
 
 @click.command()
@@ -15,16 +16,36 @@ from nosync.cli.program import load_flow
 @click.option("--home", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder of the state; made if missing.")
 @click.option("--shards", type=click.IntRange(min=1), help="Number of shards of a new home.")
 @click.option("--available-now", is_flag=True, help="Process what is there, then end.")
+@click.option("--remote", metavar="URL", help="Also keep a copy there (s3://..., gs://..., az://..., file:///...).")
+@click.option("--recover-within", metavar="DURATION", help='How soon a recovery from the remote shall be done, as "5s".')
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per epoch.")
-def run(file: Path, home: Path, shards: int | None, available_now: bool, as_json: bool) -> None:
+def run(
+    file: Path, home: Path, shards: int | None, available_now: bool, remote: str | None, recover_within: str | None, as_json: bool
+) -> None:
     """Run the variable `flow` of FLOW.py. Ctrl-C stops after the current epoch; a second one at once."""
-    options: dict[str, Any] = {"home": str(home)}
+    options: dict[str, Any] = {"home": str(home), "remote": remote, "recover_within": recover_within}
     if shards is not None:
         options["shards"] = shards
     if available_now:
         options["trigger"] = {"availableNow": True}
     flow = load_flow(file)
-    follow(flow.start(**options), print_json if as_json else _tell)
+    started = flow.start(**options)
+    recovery = in_words(started.recovered)
+    if recovery:
+        click.echo(recovery, err=as_json)
+    follow(started, print_json if as_json else _tell)
+
+
+def in_words(recovered: Recovered) -> str:
+    """What it took to come back, in one line; empty when nothing was missing."""
+    done = []
+    if recovered.fetched:
+        done.append(f"{recovered.fetched:,} files fetched from the remote ({size(recovered.fetched_bytes)} of layers)")
+    if recovered.recomputed:
+        done.append(f"{recovered.recomputed:,} layers of {recovered.recomputed_epochs:,} epochs recomputed")
+    if recovered.rolled_back:
+        done.append(f"{recovered.rolled_back:,} epochs rolled back, whose input was lost")
+    return f"recovered to epoch {recovered.epoch}: {', '.join(done)}" if done else ""
 
 
 def _tell(progress: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from nosync.history.home import open as open_home
 @click.argument("home", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def status(home: Path, as_json: bool) -> None:
-    """Epoch, views and size of the state in HOME."""
+    """Epoch, safe points, sinks, views and size of the state in HOME, and who runs it. `fsck --remote` says what survives the site."""
     facts = _facts(home)
     if as_json:
         print_json(facts)
@@ -43,12 +43,18 @@ def _print(facts: dict[str, Any]) -> None:
 
 def _words(key: str) -> str:
     """`spaceAmplification` as people write it."""
+    if key == "safe":
+        return "safe up to epoch, after loss of"
+    if key == "sinks":
+        return "sinks have up to epoch"
     return "".join(f" {c.lower()}" if c.isupper() else c for c in key)
 
 
 def _fact(key: str, value: Any) -> str:
     if key == "bytes":
         return size(value)
+    if key == "startedBy":
+        return f"process {value['process']} on {value['host']} at {value['at']}" if value else "nobody"
     if isinstance(value, dict):
         return ", ".join(f"{name} {count:,}" for name, count in value.items()) or "none"
     return f"{value:,}" if isinstance(value, int) else str(value)

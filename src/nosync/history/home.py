@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from nosync.model.store import Store
 from nosync.state.finest import finest
 from nosync.state.layer import open_layer
 from nosync.store.disk import LocalDisk
+from nosync.store.host import synced_number
+from nosync.store.progress import epoch_before
 
 
 def open(home: str | Path) -> "Home":
@@ -35,6 +38,8 @@ class Home:
             raise Invalid(f'"{path}" is not the home of a flow', hint="Give the folder that was passed as home= when the flow was started.")
         self.image = chain.image()
         self.past = Past(self.disk, None, chain.base)
+        synced = max(synced_number(self.disk, chain), chain.base)
+        self.synced = epoch_before(self.image, [record for record in chain.records if record.number > synced], synced)
         if self.image.declared is None:
             raise Corrupt(f'"{path}" has no declaration', hint="Start the flow on this home again.")
         self._records = {name: ViewRecord.from_json(text) for name, text in self.image.declared.views.items()}
@@ -71,6 +76,9 @@ class Home:
         return {
             "flow": image.declared.flow,
             "epoch": image.epoch,
+            "opened": image.last_opened,
+            "safe": {"process": image.epoch, "host": self.synced},
+            "startedBy": _started(image),
             "shards": image.declared.shards,
             "views": list(self.views),
             "rows": image.rows,
@@ -80,6 +88,14 @@ class Home:
             "spaceAmplification": round(kept / needed, 2) if needed else 1.0,
             "sinks": {name: image.released.get(name, 0) for name in image.declared.sinks},
         }
+
+
+def _started(image: Image) -> dict[str, Any] | None:
+    """Who runs the flow, or ran it last."""
+    if image.started is None:
+        return None
+    at = datetime.fromtimestamp(image.started.at, UTC).isoformat(timespec="seconds")
+    return {"run": image.started.run, "process": image.started.process, "host": image.started.host, "at": at}
 
 
 def find_view(records: dict[str, ViewRecord], name: str) -> ViewRecord:

@@ -1,7 +1,11 @@
 """How far a tier has come, read off the journal."""
 
+from collections.abc import Iterable
+
 from nosync.journal.entries import Restored
+from nosync.journal.image import Image
 from nosync.journal.journal import Journal
+from nosync.journal.record import Record
 
 
 def epoch_on(journal: Journal, number: int) -> int:
@@ -9,7 +13,11 @@ def epoch_on(journal: Journal, number: int) -> int:
     tier.
     """
     with journal.lock:
-        image, unknown = journal.image, journal.after(number)
-        late = [epoch for epoch, record in image.computed_in.items() if record > number]
-        restored = [entry for record in unknown for entry in record.entries if isinstance(entry, Restored)]
-        return min([image.epoch, *(epoch - 1 for epoch in late), *(layer.lower - 1 for entry in restored for layer in entry.layers)])
+        return epoch_before(journal.image, journal.after(number), number)
+
+
+def epoch_before(image: Image, unknown: Iterable[Record], number: int) -> int:
+    """The same without a running journal; `unknown` are the records behind `number`. Pure."""
+    late = [epoch for epoch, record in image.computed_in.items() if record > number]
+    restored = [entry for record in unknown for entry in record.entries if isinstance(entry, Restored)]
+    return min([image.epoch, *(epoch - 1 for epoch in late), *(layer.lower - 1 for entry in restored for layer in entry.layers)])
