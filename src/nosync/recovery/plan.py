@@ -144,7 +144,7 @@ def _jobs(missing: list[LayerInfo], traces: Layers, readable: Layers, shape: Sha
         while jobs and job.first <= jobs[-1].last:
             job = _earlier(_joined(jobs.pop(), job), traces, readable, shape)
         jobs.append(job)
-    return tuple(one for job in jobs for one in _alone(job, shape))
+    return tuple(one for job in jobs for one in _alone(job, traces, shape))
 
 
 def _joined(one: Recompute, other: Recompute) -> Recompute:
@@ -175,12 +175,16 @@ def _earlier(job: Recompute, traces: Layers, readable: Layers, shape: Shape) -> 
         first = start
 
 
-def _alone(job: Recompute, shape: Shape) -> list[Recompute]:
-    """Epoch by epoch where a sink has yet to get them one by one; then all above the sink is kept by epoch too."""
+def _alone(job: Recompute, traces: Layers, shape: Shape) -> list[Recompute]:
+    """Epoch by epoch where a sink has yet to get them one by one.
+
+    Then every shard of all above the sink is written by epoch too: what the log has of them may span epochs, and each epoch needs them
+    as of
+    the one before.
+    """
     if not any(operator in shape.sinks for operator in job.targets) or job.first == job.last:
         return [job]
-    every = frozenset(shard for shards in job.targets.values() for shard in shards)
-    targets = {operator: job.targets.get(operator, every) for operator in _closure(job, shape)}
+    targets = {operator: frozenset(shard for name, shard in traces if name == operator) for operator in _closure(job, shape)}
     return [Recompute(epoch, epoch, targets) for epoch in range(job.first, job.last + 1)]
 
 

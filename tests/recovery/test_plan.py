@@ -1,0 +1,107 @@
+"""The plan of a recovery: what is there is taken, what is missing is recomputed, from where the state before it can be read."""
+
+from nosync.journal.entries import Computed, Entry, Merged, Opened, Released, Trimmed
+from nosync.journal.image import Image, fold
+from nosync.model.layers import LayerInfo
+from nosync.recovery.plan import Plan, Recompute, Shape, plan
+from nosync.recovery.survey import Survey
+
+SHAPE = Shape({"a": frozenset(["a"]), "b": frozenset(["a", "b"]), "out": frozenset(["a", "b", "out"])}, {"out": "sink"})
+
+
+def layer(operator: str, shard: int, lower: int, upper: int | None = None) -> LayerInfo:
+    upper = upper or lower + 1
+    return LayerInfo(operator, shard, lower, upper, "upserts", f"{operator}/{shard}/{lower}-{upper}", 1, 10, "x")
+
+
+def history(epochs: int, *more: Entry, files: bool = False) -> Image:
+    """Operator a feeds b feeds the sink; every epoch changes two shards of each, and one of the sink."""
+    entries: list[Entry] = []
+    for epoch in range(1, epochs + 1):
+        layers = tuple(layer(operator, shard, epoch) for operator in ("a", "b") for shard in (0, 1))
+        entries.append(Opened(epoch, 0.0, {"s": {}}, {f"input/{epoch}": "mark"} if files else {}))
+        entries.append(Computed(epoch, (*layers, layer("out", 0, epoch)), {}, {}))
+    return fold([*entries, *more])
+
+
+def planned(image: Image, home: set[str], remote: set[str] | None = None) -> Plan | None:
+    return plan(image, Survey(frozenset(home), frozenset(remote or ())), SHAPE)
+
+
+def everything(image: Image) -> set[str]:
+    return {one.path for one in image.layers()}
+
+
+DELIVERED = Released("sink", 9)
+
+
+def test_nothing_is_done_where_nothing_is_missing() -> None:
+    image = history(3, DELIVERED)
+    assert planned(image, everything(image)) == Plan(3, 3)
+
+
+def test_what_the_remote_has_is_fetched() -> None:
+    image = history(3, DELIVERED)
+    found = planned(image, everything(image) - {"a/0/2-3"}, {"a/0/2-3", "b/1/1-2"})
+    assert found == Plan(3, 3, fetch=("a/0/2-3",))
+
+
+def test_one_lost_layer_is_one_shard_of_one_epoch() -> None:
+    image = history(3, DELIVERED)
+    found = planned(image, everything(image) - {"a/1/2-3"})
+    assert found is not None and found.jobs == (Recompute(2, 2, {"a": frozenset([1])}),) and found.lost == ("a/1/2-3",)
+
+
+def test_neighbouring_losses_become_one_job() -> None:
+    image = history(5, DELIVERED)
+    found = planned(image, everything(image) - {"a/1/2-3", "a/0/3-4", "a/1/4-5"})
+    assert found is not None and found.jobs == (Recompute(2, 4, {"a": frozenset([0, 1])}),)
+
+
+def test_a_lost_merged_layer_is_replaced_by_its_inputs() -> None:
+    image = history(4, Merged(layer("a", 0, 1, 4)), DELIVERED)
+    found = planned(image, everything(image) - {"a/0/1-4"})
+    assert found is not None and not found.jobs
+    assert {one.path for one in found.found if one.operator == "a" and one.shard == 0} == {f"a/0/{e}-{e + 1}" for e in (1, 2, 3, 4)}
+
+
+def test_a_job_begins_where_the_state_before_it_can_be_read() -> None:
+    image = history(5, Merged(layer("a", 0, 2, 5)), DELIVERED)
+    gone = {"b/0/4-5", "a/0/2-3", "a/0/3-4", "a/0/4-5"}  # of a, shard 0, only the merged layer of epochs 2 to 4 is left
+    found = planned(image, everything(image) - gone)
+    assert found is not None and [(job.first, job.last) for job in found.jobs] == [(2, 4)]
+
+
+def test_outputs_that_a_sink_has_yet_to_get_are_recomputed_epoch_by_epoch_with_all_that_feeds_them() -> None:
+    image = history(4, Merged(layer("a", 1, 2, 5)), Released("sink", 1))
+    gone = {"out/0/2-3", "out/0/3-4", "a/1/2-3", "a/1/3-4", "a/1/4-5"}
+    found = planned(image, everything(image) - gone)
+    both = frozenset([0, 1])
+    assert found is not None
+    assert found.jobs == tuple(Recompute(epoch, epoch, {"a": both, "b": both, "out": frozenset([0])}) for epoch in (2, 3))
+
+
+def test_outputs_that_a_sink_has_are_not_missed() -> None:
+    image = history(4, Released("sink", 3))
+    assert planned(image, everything(image) - {"out/0/1-2", "out/0/3-4"}) is not None
+    found = planned(image, everything(image) - {"out/0/1-2"})
+    assert found is not None and found.jobs == ()
+
+
+def test_an_epoch_whose_input_was_lost_with_its_layers_is_rolled_back() -> None:
+    image = history(3, DELIVERED, files=True)
+    inputs = {"input/1", "input/2"}
+    found = planned(image, (everything(image) | inputs) - {"a/0/3-4"})
+    assert found is not None and (found.epoch, found.opened, found.jobs) == (2, 2, ())
+
+
+def test_an_opened_epoch_without_its_input_is_rolled_back() -> None:
+    image = history(2, DELIVERED, Opened(3, 0.0, {"s": {}}, {"input/3": "mark"}))
+    found = planned(image, everything(image))
+    assert found is not None and (found.epoch, found.opened) == (2, 2)
+
+
+def test_what_is_lost_for_good_is_not_papered_over() -> None:
+    image = history(3, DELIVERED, Trimmed("s", 2))
+    assert planned(image, everything(image) - {"a/0/1-2"}) is None
+    assert planned(image, everything(image) - {"a/0/3-4"}) is not None
