@@ -126,7 +126,7 @@ class Away:
         content = self.files.get(name)
         if content is None:
             return False
-        self.world.operation("remote", "download", lambda: disk.write(name, content))
+        self.world.operation("remote", "download", lambda: disk.write(name, content, content_synced=True))
         return True
 
 
@@ -138,10 +138,10 @@ class Cache:
         self.files: dict[str, File] = {}
         self.ghosts: dict[str, bytes] = {}  # deleted, but the deletion is not synced
 
-    def write(self, name: str, content: bytes) -> None:
+    def write(self, name: str, content: bytes, content_synced: bool = False) -> None:
         old = self.files.get(name)
         before = self.ghosts.get(name) if old is None else (old.content if old.content_synced and old.name_synced else old.before)
-        self.files[name] = File(content, before)
+        self.files[name] = File(content, before, content_synced)
 
     def create(self, name: str, content: bytes) -> None:
         self.world.operation("home", "create", lambda: self._create(name, content))

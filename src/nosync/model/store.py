@@ -51,7 +51,9 @@ class Remote(Store, Protocol):
         """Copies a file of the disk; gives the bytes that travelled."""
 
     def download(self, name: str, disk: Disk) -> bool:
-        """Copies to the disk; False when there is no such name."""
+        """Copies to the disk; False when there is no such name. The content is synced before the name appears: a name that is there is
+        whole.
+        """
 
 
 def fingerprint(content: bytes) -> str:

@@ -70,6 +70,6 @@ def survey(image: Image, disk: Disk, remote: Remote | None, doubted: frozenset[s
     inputs = disk.sizes(INPUT)
     for entry in image.opened.values():
         for name, mark in entry.files.items():
-            if name in inputs and (name not in doubted or fingerprint(disk.read(name) or b"") == mark):
+            if name in inputs and fingerprint(disk.read(name) or b"") == mark:
                 home.add(name)
     return Survey(frozenset(home), frozenset(there))

@@ -111,7 +111,7 @@ class Objects:
         return sum(lengths)
 
     def download(self, name: str, disk: Disk) -> bool:
-        """As the protocol says. The file is in the page cache, not synced. `Corrupt` when the object cannot be decompressed."""
+        """As the protocol says. `Corrupt` when the object cannot be decompressed."""
         parts = self._parts(name)
         first = next(parts, None)
         if first is None:
@@ -120,6 +120,8 @@ class Objects:
         with told(f'"{path}" was not written'), whole_file(path) as file:
             for content in self._unpacked(name, chain([first], parts)):
                 file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
         return True
 
     def _parts(self, name: str) -> Iterator[bytes]:
