@@ -8,24 +8,17 @@ from datetime import datetime
 from rich.console import Console
 
 from nosync.demo.display import Display, side_by_side
-from nosync.demo.watching import Excerpted, Pace, PaceKeeper
+from nosync.demo.watching import Excerpted, Pace, pace_of
 
 HOT = Excerpted("hot", ("auction", "item", "at"), ((12, "viola", datetime(2026, 3, 2, 18, 5)), (7, "atlas", datetime(2026, 3, 2, 18, 1))))
 
 
 def pace(epoch):
-    return Pace(epoch=epoch, rows=2_000 * epoch, rejected=3, last_rows=2_000, last_ms=180.0, rows_per_second=11_111.0)
+    return Pace(epoch=epoch, rows=2_000 * epoch, rejected=3, last_rows=2_000, last_ms=180.0, safe={"process": epoch, "host": epoch - 1})
 
 
 def console(**options):
     return Console(file=io.StringIO(), width=140, **options)
-
-
-class Run:
-    def __init__(self, *epochs):
-        self.recentProgress = [
-            {"epoch": epoch, "numInputRows": 100, "rejectedRows": 1, "durationMs": {"triggerExecution": 50.0}} for epoch in epochs
-        ]
 
 
 def test_without_a_terminal_each_epoch_is_one_line():
@@ -59,14 +52,34 @@ def test_two_states_of_a_view_stand_beside_each_other():
     assert any(line.count("viola") == 2 for line in plain.file.getvalue().splitlines())
 
 
-def test_every_epoch_counts_once_however_often_one_looks():
-    keeper = PaceKeeper()
-    keeper.look(Run(1, 2))
-    keeper.look(Run(1, 2))
-    last = keeper.look(Run(2, 3))
-    assert (last.epoch, last.rows, last.rejected) == (3, 300, 3)
-    assert last.rows_per_second == 2_000.0
+def test_what_happened_stays_in_sight_on_a_terminal():
+    terminal = console(force_terminal=True)
+    with Display(terminal) as display:
+        display.note("the stream is dead")
+        display.show(pace(4), [HOT])
+        display.show(pace(5), [HOT])
+    assert terminal.file.getvalue().count("the stream is dead") >= 2
+
+
+def test_what_happened_is_a_line_of_its_own_elsewhere():
+    plain = console()
+    with Display(plain) as display:
+        display.show(pace(4), [HOT])
+        display.note("the stream is dead")
+    assert plain.file.getvalue().splitlines()[1] == "-- the stream is dead"
+
+
+def test_the_headline_says_up_to_where_it_is_safe():
+    terminal = console(force_terminal=True, no_color=True)
+    with Display(terminal) as display:
+        display.show(pace(4), [HOT])
+    assert "process 4, host 3" in terminal.file.getvalue()
+
+
+def test_totals_come_from_the_home_and_the_last_epoch_from_the_stream():
+    status = {"epoch": 7, "rows": {"bids": 90, "people": 10}, "rejected": {"bids": 2}}
+    assert pace_of(status, [{"rows": 5, "millis": 40.0}], {"process": 7}) == Pace(7, 100, 2, 5, 40.0, {"process": 7})
 
 
 def test_before_the_first_epoch_there_is_nothing_to_tell():
-    assert PaceKeeper().look(Run()) == Pace(0, 0, 0, 0, 0.0, 0.0)
+    assert pace_of({"epoch": 0, "rows": {}, "rejected": {}}, [], {}) == Pace()

@@ -1,68 +1,100 @@
-"""`python -m nosync.demo`: an auction streams through a flow for half a minute, live; then one view as of an earlier epoch.
+"""`python -m nosync.demo`: an auction streams through a flow, live, and is killed in the middle.
+
+It comes back, and its outputs are compared with those of a run that nobody disturbed; then one view as of an earlier epoch.
 
 Everything lives in a temporary folder that is removed at the end, unless `--folder` names one to keep.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
 from pathlib import Path
 
 import click
 from rich.console import Console
 
+import nosync as ns
 from nosync.demo import program
+from nosync.demo.display import Display
 from nosync.demo.feeder import Feeder
-from nosync.demo.story import look_back, sum_up, watch
-from nosync.model.errors import NosyncError
+from nosync.demo.process import StreamProcess
+from nosync.demo.story import Crash, Return, Watch, kill, look_back, prove, show_proof, sum_up, tell_crash, tell_return
+
+WIDTH = 140
+FEWEST_EPOCHS = 3
 
 
 @click.command()
-@click.option("--seconds", default=30.0, show_default=True, type=click.FloatRange(min=1), help="How long events keep coming.")
+@click.option("--seconds", default=20.0, show_default=True, type=click.FloatRange(min=1), help="How long the stream is watched.")
 @click.option("--seed", default=1, show_default=True, help="Another seed is another auction.")
-@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="Keep input and state here.")
+@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="Keep input and state here; an empty or new folder.")
 def main(seconds: float, seed: int, folder: Path | None) -> None:
-    """A live auction: people, auctions and bids, and views of them that change epoch by epoch."""
-    console = Console() if sys.stdout.isatty() else Console(width=140)
+    """A live auction: views that change epoch by epoch, through a kill -9 of the stream."""
+    console = Console() if sys.stdout.isatty() else Console(width=WIDTH)
     try:
         if folder:
-            play(console, folder, seconds, seed)
+            equal = play(console, folder, seconds, seed)
         else:
             with tempfile.TemporaryDirectory(prefix="nosync-demo-", ignore_cleanup_errors=True) as temporary:
-                play(console, Path(temporary), seconds, seed)
-    except NosyncError as error:
+                equal = play(console, Path(temporary), seconds, seed)
+    except ns.NosyncError as error:
         raise click.ClickException(str(error)) from error
+    raise SystemExit(0 if equal else 1)
 
 
-def play(console: Console, folder: Path, seconds: float, seed: int) -> None:
-    """The whole demo in a folder of its own: input under `in`, state under `home`."""
-    console.print("starting Spark ...", style="dim")
+def play(console: Console, folder: Path, seconds: float, seed: int) -> bool:
+    """The whole demo in a folder of its own; says whether all outputs were equal."""
+    if (folder / "home").exists():
+        raise ns.Invalid(f'"{folder}" already holds a demo', hint="Name another folder.")
+    console.print("starting Spark in a process of its own ...", style="dim")
     feeder = Feeder(folder / "in", seed, events_per_file=2_000, pause_seconds=0.5)
     feeder.write()
-    with _stderr_to(folder / "spark.log"):
-        flow = program.auction_flow(folder / "in")
-    with flow.start(home=str(folder / "home"), shards=2) as run:
-        pace = watch(run, feeder, console, seconds)
-        earlier = look_back(run, console, pace)
-        times = [progress["durationMs"]["triggerExecution"] for progress in run.recentProgress]
-    sum_up(console, pace, earlier, folder / "home", times, Path(program.__file__))
+    home = folder / "home"
+    with Display(console) as display:
+        watch = Watch(home, display)
+        crash, back = _through_a_crash(folder, feeder, watch, display, seconds)
+    compared = prove(folder)
+    show_proof(console, compared)
+    earlier = look_back(console, ns.open(home), watch.pace.rejected)
+    sum_up(console, watch.pace, crash, compared, earlier, back, Path(program.__file__))
+    return not any(one.different for one in compared)
 
 
-@contextlib.contextmanager
-def _stderr_to(path: Path) -> Iterator[None]:
-    """While Spark starts: its JVM keeps the stderr it finds, and would write over the display for the rest of its life."""
-    saved = os.dup(2)
-    with path.open("ab") as log:
-        os.dup2(log.fileno(), 2)
+def _through_a_crash(folder: Path, feeder: Feeder, watch: Watch, display: Display, seconds: float) -> tuple[Crash, Return]:
+    """Half of the time before the crash, half after it. Gives the crash and the return."""
+    home = folder / "home"
+    stream = StreamProcess(folder)
     try:
-        yield
+        watch.until(stream, lambda: len(stream.epochs) > 0)
+        feeder.start()
+        _watch_for(seconds / 2, watch, stream)
+        crash = kill(stream, home)
+        killed_at = time.monotonic()
+        display.note(tell_crash(crash))
+        stream = StreamProcess(folder)
+        watch.until(stream, lambda: len(stream.epochs) > 0)
+        back = Return(time.monotonic() - killed_at, stream.started)
+        for note in tell_return(crash, back, home):
+            display.note(note)
+        _watch_for(seconds / 2, watch, stream)
+        feeder.stop()
+        stream.finish()
+        watch.until(stream, lambda: bool(stream.finished))
+        display.note("the stream has ended; the same program now runs over the same files undisturbed, in another home ...")
+        watch.until(stream, lambda: stream.ended)
+        stream.check()
+        return crash, back
     finally:
-        os.dup2(saved, 2)
-        os.close(saved)
+        feeder.stop()
+        stream.close()
+
+
+def _watch_for(seconds: float, watch: Watch, stream: StreamProcess) -> None:
+    """At least some epochs, however slow the machine."""
+    until = time.monotonic() + seconds
+    watch.until(stream, lambda: time.monotonic() >= until and len(stream.epochs) >= FEWEST_EPOCHS)
 
 
 if __name__ == "__main__":

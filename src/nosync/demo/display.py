@@ -26,6 +26,7 @@ class Display:
         self._console = console
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
         self._told = 0
+        self._notes: list[str] = []
 
     def __enter__(self) -> Display:
         if self._live:
@@ -39,10 +40,17 @@ class Display:
     def show(self, pace: Pace, excerpts: Sequence[Excerpted]) -> None:
         """The newest state; without a terminal only when there is a new epoch."""
         if self._live:
-            self._live.update(Group(headline(pace), *(table(each) for each in excerpts)), refresh=True)
+            notes = [Text(f"  {note}") for note in self._notes]
+            self._live.update(Group(headline(pace), *notes, side_by_side(excerpts)), refresh=True)
         elif pace.epoch > self._told:
             self._console.print(line(pace, excerpts), markup=False, highlight=False)
             self._told = pace.epoch
+
+    def note(self, text: str) -> None:
+        """Something that happened; stays in sight."""
+        self._notes.append(text)
+        if not self._live:
+            self._console.print(f"-- {text}", markup=False, highlight=False)
 
 
 def headline(pace: Pace) -> Panel:
@@ -52,7 +60,7 @@ def headline(pace: Pace) -> Panel:
         ("events so far", f"{pace.rows:,}"),
         ("set aside as malformed", f"{pace.rejected:,}"),
         ("last epoch", f"{pace.last_rows:,} rows in {pace.last_ms:,.0f} ms"),
-        ("while computing", f"{pace.rows_per_second:,.0f} rows/s"),
+        ("safe against loss of", ", ".join(f"{kind} {epoch}" for kind, epoch in pace.safe.items()) or "nothing yet"),
     )
     text = Text("   ").join(Text.assemble((f"{name} ", "dim"), (value, "bold")) for name, value in facts)
     return Panel(text, title="a live auction", title_align="left")
@@ -82,7 +90,7 @@ def table(shown: Excerpted) -> RenderableType:
 
 
 def side_by_side(excerpts: Sequence[Excerpted]) -> RenderableType:
-    """Two states of one view next to each other, for comparing."""
+    """As many next to each other as there is room for."""
     return Columns([table(each) for each in excerpts], padding=(0, 4))
 
 

@@ -36,7 +36,8 @@ class Feeder:
     def stop(self) -> None:
         """Return when the last file is complete."""
         self._stopping.set()
-        self._thread.join()
+        if self._thread.ident is not None:
+            self._thread.join()
 
     def write(self) -> None:
         """One more file in each folder that has events."""

@@ -1,69 +1,142 @@
-"""The three acts of the demo: watch the views change, look back at an earlier epoch, sum up what was seen."""
+"""The acts of the demo: watch the views change, kill the stream, see it come back, compare with a run that nobody disturbed, look back."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
+import nosync as ns
 from nosync.demo.display import Display, side_by_side, table
-from nosync.demo.feeder import Feeder
-from nosync.demo.watching import SHOWN, Excerpt, Excerpted, Pace, PaceKeeper, excerpt
+from nosync.demo.process import StreamProcess
+from nosync.demo.proof import Compared, compare_sinks, compare_views
+from nosync.demo.watching import SHOWN, Excerpt, Excerpted, Pace, excerpt, pace_of
 
 LOOK_SECONDS = 0.5
+KILL_WITHIN_SECONDS = 3.0
 BACK = Excerpt("categories", "categories", "category", 6)
 REJECTED = Excerpt("bids.rejected", "bids.rejected: lines that do not fit the schema", "epoch", 3)
 
 
-def watch(run: Any, feeder: Feeder, console: Console, seconds: float) -> Pace:
-    """Feed the flow for so long, and show every change. Events start to flow when the first epoch has warmed Spark up."""
-    keeper = PaceKeeper()
-    seen, excerpts = 0, [Excerpted(each.title, (), ()) for each in SHOWN]
-    with Display(console) as display:
-        while run.isActive and run.epoch == 0:
+class Watch:
+    """Shows the state of the home again and again, whoever writes to it."""
+
+    def __init__(self, home: Path, display: Display) -> None:
+        self._home, self._display = home, display
+        self._seen, self._excerpts = 0, [Excerpted(each.title, (), ()) for each in SHOWN]
+        self._told: list[dict[str, Any]] = []
+        self.pace = Pace()
+
+    def until(self, stream: StreamProcess, done: Callable[[], bool]) -> None:
+        """Until something is so. Raises if the stream fails meanwhile."""
+        while not done():
+            self.show(stream)
+            stream.check()
             time.sleep(LOOK_SECONDS)
-        feeder.start()
-        ends_at = time.monotonic() + seconds
-        while run.isActive and time.monotonic() < ends_at:
-            pace = keeper.look(run)
-            if pace.epoch > seen:
-                seen, excerpts = pace.epoch, [excerpt(run, each) for each in SHOWN]
-            display.show(pace, excerpts)
-            time.sleep(LOOK_SECONDS)
-        feeder.stop()
-        run.processAllAvailable()
-        display.show(keeper.look(run), [excerpt(run, each) for each in SHOWN])
-    return keeper.look(run)
+        self.show(stream)
+
+    def show(self, stream: StreamProcess) -> None:
+        try:
+            home = ns.open(self._home)
+        except ns.Invalid:
+            return  # nothing is there yet
+        self._told = list(stream.epochs) or self._told  # a stream that has just come back has told nothing yet
+        self.pace = pace_of(home.status(), self._told, stream.safe or self.pace.safe)
+        if home.epoch > self._seen:
+            self._seen, self._excerpts = home.epoch, [excerpt(home, each) for each in SHOWN]
+        self._display.show(self.pace, self._excerpts)
 
 
-def look_back(run: Any, console: Console, pace: Pace) -> int:
+@dataclass(frozen=True)
+class Crash:
+    """Where the stream was when it was killed: `epoch` was whole, `opened` had its input recorded and was not finished."""
+
+    process: int
+    epoch: int
+    opened: dict[int, Any]
+
+
+@dataclass(frozen=True)
+class Return:
+    """How the stream came back: after so many seconds, and what it told when it ran again."""
+
+    seconds: float
+    told: dict[str, Any]
+
+
+def kill(stream: StreamProcess, home: Path) -> Crash:
+    """In the middle of an epoch, if there is one soon."""
+    until = time.monotonic() + KILL_WITHIN_SECONDS
+    while ns.open(home).image.unfinished() is None and time.monotonic() < until:
+        pass
+    stream.kill()
+    image = ns.open(home).image
+    return Crash(stream.id, image.epoch, {epoch: entry.slices for epoch, entry in image.opened.items() if epoch > image.epoch})
+
+
+def tell_crash(crash: Crash) -> str:
+    under_way = f"in the middle of epoch {min(crash.opened)}" if crash.opened else f"after epoch {crash.epoch}"
+    return f"kill -9 {crash.process}: the stream is dead, {under_way}. Files keep coming, views stay readable; it is started again."
+
+
+def tell_return(crash: Crash, back: Return, home: Path) -> list[str]:
+    """What came from where when the stream came back."""
+    seconds, told, recovered = back.seconds, back.told, back.told["recovered"]
+    opened = ns.open(home).image.opened
+    again = [epoch for epoch, slices in crash.opened.items() if epoch in opened and opened[epoch].slices == slices]
+    replayed = f"epoch {', '.join(map(str, again))} computed again from the input recorded for it" if again else "no epoch was under way"
+    first = seconds - told["sparkSeconds"] - told["recoverySeconds"]
+    return [
+        f"back after {seconds:.1f} s: {told['sparkSeconds']:.1f} s until Spark was up, {told['recoverySeconds']:.1f} s to take over and "
+        f"look, {max(first, 0.0):.1f} s for the first epoch of a cold Spark.",
+        f"from the log: the state as of epoch {told['epoch']}, {recovered['layers']} layers. Recomputed: {recovered['recomputed']} layers. "
+        f"Replayed: {replayed}.",
+    ]
+
+
+def prove(folder: Path) -> list[Compared]:
+    """All outputs beside those of the undisturbed run."""
+    views = compare_views(ns.open(folder / "home"), ns.open(folder / "again" / "home"))
+    return [*views, compare_sinks("hot_log (Parquet files, added up)", folder / "out", folder / "again" / "out")]
+
+
+def show_proof(console: Console, compared: Sequence[Compared]) -> None:
+    console.rule("killed, and undisturbed: the same program over the same files")
+    rows = tuple((one.name, one.rows, one.undisturbed_rows, f"{one.different} differ" if one.different else "equal") for one in compared)
+    console.print(table(Excerpted("", ("output", "rows, killed and resumed", "rows, undisturbed", "row for row"), rows)))
+
+
+def look_back(console: Console, home: ns.Home, rejected: int) -> int:
     """One view as of an earlier epoch beside the newest; gives that epoch."""
-    earlier = max(1, pace.epoch // 3)
+    earlier = max(1, home.epoch // 3)
     console.rule(f"the same view as of epoch {earlier}, and now")
-    then = replace(excerpt(run, BACK, at=earlier), title=f"categories as of epoch {earlier}")
-    now = replace(excerpt(run, BACK), title=f"categories as of epoch {pace.epoch}")
+    then = replace(excerpt(home, BACK, at=earlier), title=f"categories as of epoch {earlier}")
+    now = replace(excerpt(home, BACK), title=f"categories as of epoch {home.epoch}")
     console.print(side_by_side([then, now]))
-    if pace.rejected:
-        console.print(table(excerpt(run, REJECTED)))
+    if rejected:
+        console.print(table(excerpt(home, REJECTED)))
     return earlier
 
 
-def sum_up(console: Console, pace: Pace, earlier: int, home: Path, times: Sequence[float], program: Path) -> None:
+def sum_up(console: Console, pace: Pace, crash: Crash, compared: Sequence[Compared], earlier: int, back: Return, program: Path) -> None:
     """What was just seen, in a few sentences with the figures of this run."""
-    middle = sorted(times)[len(times) // 2] if times else 0.0
-    size = sum(path.stat().st_size for path in home.rglob("*") if path.is_file()) / 2**20
+    same = "Nothing was lost and nothing came twice: every row of every output is as in a run that nobody disturbed."
+    if any(one.different for one in compared):
+        same = "The outputs are NOT those of a run that nobody disturbed. That is a bug: please report it."
     console.rule("what you just saw")
     for sentence in (
-        f"{pace.rows:,} events from three folders of JSON files went through in {pace.epoch} epochs, the middle one in {middle:,.0f} ms.",
-        "Five views were kept up to date by ordinary PySpark and SQL: each epoch read only its new files and the groups they touch.",
-        "`categories` is an aggregate over the view `auction_prices`, whose rows change all the time: changes are taken back and replaced.",
+        f"{pace.rows:,} events from three folders of JSON files went through in {pace.epoch} epochs; five views were kept up to date by "
+        "ordinary PySpark and SQL.",
+        f"The stream was killed after epoch {crash.epoch} and was back after {back.seconds:.1f} s. Taking over and looking around took "
+        f"{back.told['recoverySeconds']:.1f} s of it; the rest is Spark, starting cold.",
+        same,
+        "No epoch waited for a disk or a network: layers were synced and copied to the remote behind the stream.",
         f"{pace.rejected:,} malformed lines stopped nothing; they are in the view `bids.rejected`, with reason and file.",
         f"The view as of epoch {earlier} was read from the layers of the state; nothing was computed again. Every epoch stays readable.",
-        f"The state of all views and their whole history takes {size:,.1f} MiB.",
         f"The program is {program}.",
     ):
         console.print(f"• {sentence}", highlight=False, markup=False)

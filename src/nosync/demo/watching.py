@@ -1,21 +1,12 @@
-"""What the demo looks at in a running flow, as plain values: the display only draws them."""
+"""What the demo looks at, as plain values: the display only draws them. Read from the home, beside the stream and without Spark."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
-
-
-class Watched(Protocol):
-    """What watching needs of a run."""
-
-    @property
-    def recentProgress(self) -> list[dict[str, Any]]: ...
-
-    def view(self, name: str, at: int | None = None) -> DataFrame: ...
+import nosync as ns
 
 
 @dataclass(frozen=True)
@@ -39,47 +30,33 @@ class Excerpted:
 
 @dataclass(frozen=True)
 class Pace:
-    """How the run is doing: totals since the start, the last epoch, and the rate over the last few."""
+    """How the stream is doing: totals since the beginning, the last epoch, and up to which epoch it is safe against what."""
 
-    epoch: int
-    rows: int
-    rejected: int
-    last_rows: int
-    last_ms: float
-    rows_per_second: float
+    epoch: int = 0
+    rows: int = 0
+    rejected: int = 0
+    last_rows: int = 0
+    last_ms: float = 0.0
+    safe: Mapping[str, int] = field(default_factory=dict)
 
 
 SHOWN = (
-    Excerpt("hot_auctions", "hot auctions (a filter over the view auction_prices)", "bids desc, auction", 6),
-    Excerpt("categories", "categories (an aggregate of an aggregate)", "category", 6),
-    Excerpt("bids_per_minute", "bids per minute and channel", "minute desc, channel", 8),
+    Excerpt("hot_auctions", "hot auctions (a filter over a view)", "bids desc, auction", 5),
+    Excerpt("categories", "categories (an aggregate of an aggregate)", "category", 5),
+    Excerpt("bids_per_minute", "bids per minute and channel", "minute desc, channel", 4),
 )
 
 
-def excerpt(run: Watched, wanted: Excerpt, at: int | None = None) -> Excerpted:
-    """The rows as of an epoch, or the newest; a Spark job, like any query of a view."""
-    frame = run.view(wanted.view, at=at)
+def excerpt(home: ns.Home, wanted: Excerpt, at: int | None = None) -> Excerpted:
+    """The rows as of an epoch, or the newest."""
     terms = [term.split() for term in wanted.order.split(",")]
-    rows = frame.orderBy(*(F.desc(name) if descending else F.asc(name) for name, *descending in terms)).limit(wanted.limit).collect()
-    return Excerpted(wanted.title, tuple(frame.columns), tuple(tuple(row) for row in rows))
+    order = [(name, "descending" if descending else "ascending") for name, *descending in terms]
+    rows = home.view(wanted.view, at).sort_by(order).slice(0, wanted.limit)
+    return Excerpted(wanted.title, tuple(rows.column_names), tuple(zip(*(column.to_pylist() for column in rows.columns))))
 
 
-class PaceKeeper:
-    """Adds up progress as it comes in; a run keeps only its recent progress, so ask often."""
-
-    def __init__(self) -> None:
-        self._epoch = self._rows = self._rejected = 0
-
-    def look(self, run: Watched) -> Pace:
-        """The totals with all epochs that ended since the last look."""
-        recent = run.recentProgress
-        for progress in recent:
-            if progress["epoch"] > self._epoch:
-                self._epoch = progress["epoch"]
-                self._rows += progress["numInputRows"]
-                self._rejected += progress["rejectedRows"]
-        last = recent[-5:]
-        milliseconds = sum(progress["durationMs"]["triggerExecution"] for progress in last)
-        rate = 1000.0 * sum(progress["numInputRows"] for progress in last) / milliseconds if milliseconds else 0.0
-        newest: tuple[int, float] = (last[-1]["numInputRows"], last[-1]["durationMs"]["triggerExecution"]) if last else (0, 0.0)
-        return Pace(self._epoch, self._rows, self._rejected, *newest, rate)
+def pace_of(status: Mapping[str, Any], told: Sequence[Mapping[str, Any]], safe: Mapping[str, int]) -> Pace:
+    """Totals from the home, which no crash takes away; the last epoch from what the stream told."""
+    rows, rejected = sum(status["rows"].values()), sum(status["rejected"].values())
+    last = told[-1] if told else {}
+    return Pace(status["epoch"], rows, rejected, last.get("rows", 0), last.get("millis", 0.0), safe)
