@@ -54,6 +54,13 @@ def test_the_first_program_and_the_look_back_print_what_the_readme_says(shop: Pa
     assert printed(program, shop) == output
 
 
+@pytest.mark.slow
+@pytest.mark.spark
+def test_the_program_that_loses_its_disk_prints_what_the_readme_says(shop: Path) -> None:
+    program, output = block("rmtree")
+    assert printed(program, shop) == output
+
+
 def test_the_example_is_the_first_program() -> None:
     assert (ROOT / "examples" / "shop.py").read_text() == block("flow.start")[0]
 
@@ -76,7 +83,7 @@ def test_the_source_of_ones_own_works_and_goes_on_after_a_restart(spark: SparkSe
 def test_public_names_in_the_documents_exist(document: Path) -> None:
     text = document.read_text()
     assert set(re.findall(r"\bns\.(\w+)", text)) <= set(ns.__all__)
-    attributes = set(re.findall(r"\brun\.(\w+)", text)) - {"safe"}  # named where the README says what is not there
+    attributes = set(re.findall(r"\brun\.(\w+)", text))
     assert [name for name in sorted(attributes) if not hasattr(ns.Run, name)] == []
     assert [name for name in set(re.findall(r"\bflow\.(\w+)\(", text)) if not hasattr(ns.Flow, name)] == []
 
