@@ -158,7 +158,10 @@ class Cache:
         return self.world.operation("home", "read", lambda: self.files[name].content if name in self.files else None)
 
     def exists(self, name: str) -> bool:
-        return self.world.operation("home", "exists", lambda: name in self.files)
+        return self.size(name) is not None
+
+    def size(self, name: str) -> int | None:
+        return self.world.operation("home", "exists", lambda: len(self.files[name].content) if name in self.files else None)
 
     def sizes(self, folder: str) -> dict[str, int]:
         return self.world.operation("home", "sizes", lambda: _below(self.files, folder, lambda file: len(file.content)))

@@ -16,7 +16,7 @@ from nosync.journal.past import Shelves, image_at
 from nosync.model.errors import Corrupt, Invalid, NotInHistory
 from nosync.model.store import Store
 from nosync.state.finest import finest
-from nosync.state.layer import open_layer
+from nosync.state.layer import open_layer, verify
 from nosync.store.disk import LocalDisk
 from nosync.store.host import synced_number
 from nosync.store.progress import epoch_before
@@ -65,7 +65,7 @@ class Home:
         record = find_view(self._records, name)
         covers = covers_at(self.image, record, name, at, self.past)
         for shard in sorted({0, *covers}) if self.epoch else ():
-            layers = [open_layer(self.path, layer) for layer in covers.get(shard, ())]
+            layers = [verify(open_layer(self.path, layer)) for layer in covers.get(shard, ())]
             yield from rows(record, layers, owns_whole=shard == 0)
 
     def status(self) -> dict[str, Any]:

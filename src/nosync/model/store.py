@@ -34,6 +34,9 @@ class Store(Protocol):
 class Disk(Store, Protocol):
     """A store in the page cache of this host, until it is told to sync."""
 
+    def size(self, name: str) -> int | None:
+        """Bytes under a name; None when there is no such name."""
+
     def sync_files(self, names: Iterable[str]) -> None:
         """The contents survive a restart of the host. A file whose fsync failed is written anew and synced again before this returns."""
 

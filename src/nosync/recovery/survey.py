@@ -53,7 +53,9 @@ def intact(image: Image, disk: Disk, doubted: frozenset[str], needed: Iterable[s
     newest = image.newest_layers()
     if doubted and any(layer.path in doubted for layer in newest):
         return False
-    return all(disk.exists(layer.path) for layer in newest) and all(disk.exists(name) and name not in doubted for name in needed)
+    if any(disk.size(layer.path) != layer.bytes for layer in newest):
+        return False
+    return all(disk.exists(name) and name not in doubted for name in needed)
 
 
 def survey(image: Image, disk: Disk, remote: Remote | None, doubted: frozenset[str], verify: Verify) -> Survey:

@@ -7,8 +7,9 @@ import sys
 from typing import Any
 
 from nosync.journal.names import layer_path
+from nosync.model.errors import Corrupt
 from nosync.model.layers import LayerInfo
-from nosync.state.layer import open_layer, write_layer
+from nosync.state.layer import open_layer, verify, write_layer
 from nosync.state.merge import merge_diffs, merge_upserts, union_schema
 
 
@@ -16,7 +17,7 @@ def merge(home: str, flow: str, run: str, order: dict[str, Any]) -> LayerInfo:
     """One layer for the whole range of the given neighbours, newest first. The result is a function of its inputs."""
     infos = [LayerInfo.from_json(text) for text in order["layers"]]
     newest, oldest = infos[0], infos[-1]
-    layers = [open_layer(home, info) for info in infos]
+    layers = [verify(open_layer(home, info)) for info in infos]
     merged = merge_upserts(layers, drop_tombstones=order["bottom"]) if newest.kind == "upserts" else merge_diffs(layers)
     return write_layer(
         home,
@@ -40,6 +41,8 @@ def main() -> None:
     for line in sys.stdin:
         try:
             answer = merge(home, flow, run, json.loads(line)).to_json()
+        except Corrupt as error:
+            answer = {"damage": error.message}
         except Exception as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), flush=True)

@@ -10,11 +10,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 
 from nosync.journal.image import Image
-from nosync.model.errors import Corrupt
+from nosync.model.errors import Corrupt, Unavailable
 from nosync.model.layers import LayerInfo
+from nosync.recovery.suspicion import START_AGAIN
 from nosync.state.spine import plan_merge
 
 
@@ -23,14 +25,18 @@ class Merger:
 
     def __init__(self, home: str, flow: str, run: str, unmerged: frozenset[str] = frozenset()) -> None:
         self._unmerged = unmerged
-        command = [sys.executable, "-m", "nosync.runtime.merge_worker", home, flow, run]
+        self._command = [sys.executable, "-m", "nosync.runtime.merge_worker", home, flow, run]
+        self._done: SimpleQueue[str] = SimpleQueue()
+        self._start()
+
+    def _start(self) -> None:
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         pipe = subprocess.PIPE
         # In a process group of its own: a Ctrl-C is for the driver alone.
-        self._process = subprocess.Popen(command, env=environment, process_group=0, stdin=pipe, stdout=pipe, text=True)
-        self._done: SimpleQueue[str] = SimpleQueue()
+        self._process = subprocess.Popen(self._command, env=environment, process_group=0, stdin=pipe, stdout=pipe, text=True)
         self._busy = False
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def _listen(self) -> None:
         assert self._process.stdout is not None
@@ -46,19 +52,25 @@ class Merger:
             except Empty:
                 return found
             self._busy = False
+            if "damage" in answer:
+                raise Corrupt(f"merging met damage: {answer['damage']}", hint=START_AGAIN)
             if "error" in answer:
-                raise Corrupt(f"merging failed: {answer['error']}", hint="Check the layers of this home; the epochs before stay readable.")
+                raise Unavailable(f"merging failed: {answer['error']}", hint="Nothing is lost; it is tried again: make room on the disk.")
             found.append(LayerInfo.from_json(answer))
 
     def offer(self, image: Image) -> None:
-        """Starts the most useful merge, unless one is under way."""
-        if self._busy or self._process.poll() is not None:
+        """Starts the most useful merge, unless one is under way. A process that was killed is replaced."""
+        if self._process.poll() is not None:
+            self._listener.join()  # what it had finished is collected first
+            return self._start()
+        if self._busy:
             return
         order = next_merge(image, self._unmerged)
         if order is not None and self._process.stdin is not None:
             self._busy = True
-            self._process.stdin.write(json.dumps(order) + "\n")
-            self._process.stdin.flush()
+            with suppress(BrokenPipeError):  # killed just now: replaced the next time
+                self._process.stdin.write(json.dumps(order) + "\n")
+                self._process.stdin.flush()
 
     @property
     def busy(self) -> bool:

@@ -13,7 +13,7 @@ from nosync.model.errors import Failed, NosyncError
 from nosync.model.layers import LayerInfo
 from nosync.runtime.program import Program
 from nosync.spark.read import changes_frame
-from nosync.state.layer import open_layer
+from nosync.state.layer import open_layer, verify
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Changes:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Block by block, in an order that is always the same."""
         for layer in self.layers:
-            for block in open_layer(self.home, layer).blocks:
+            for block in verify(open_layer(self.home, layer)).blocks:
                 columns = [block.column(f"c{i}").cast(field.type) for i, field in enumerate(self.schema) if i < len(self.columns)]
                 epochs = pa.array([self.epoch] * block.num_rows, pa.int64())
                 yield pa.RecordBatch.from_arrays([*columns, epochs, block.column("_count")], schema=self.schema)

@@ -12,8 +12,9 @@ from typing import Any, Self
 from pyspark.sql import DataFrame, SparkSession
 
 from nosync.history.home import Past, covers_at, find_view
-from nosync.model.errors import Internal, Invalid, NosyncError, Unavailable
+from nosync.model.errors import Corrupt, Internal, Invalid, NosyncError, Unavailable
 from nosync.recovery.restore import Recovered
+from nosync.recovery.suspicion import suspect
 from nosync.runtime.durability import DURABILITY, Durability
 from nosync.runtime.opener import Opener
 from nosync.runtime.program import Program, record_of
@@ -194,6 +195,8 @@ class Run:
                 self._pause(begun)
         except NosyncError as error:
             self._error = self._error or error
+            if isinstance(error, Corrupt):
+                suspect(self._stepping.disk, error)
         except Exception as error:
             self._error = Internal(f"{type(error).__name__}: {error}", hint="This is a bug of nosync: please report it.")
             self._error.__cause__ = error

@@ -18,6 +18,7 @@ from nosync.model.run import this_process
 from nosync.model.store import Remote
 from nosync.recovery.restore import Recovered, Tell, recover
 from nosync.recovery.survey import doubtful
+from nosync.recovery.suspicion import cleared, suspected
 from nosync.runtime.engine import WIDE_BYTES, SparkEngine
 from nosync.runtime.epochs import Clock, Epochs
 from nosync.runtime.merging import Merger
@@ -90,7 +91,10 @@ class Stepping:
 
     def _recover(self, boot: str, tell: Tell) -> Recovered:
         doubted = doubtful(self.journal.chain, synced_number(self.disk, self.journal.chain), boot)
-        return recover(self.journal, self.disk, self.remote, self.engine, self.program.shape(), self._is_whole, doubted, tell)
+        doubted |= suspected(self.disk, self.image)
+        done = recover(self.journal, self.disk, self.remote, self.engine, self.program.shape(), self._is_whole, doubted, tell)
+        cleared(self.disk)
+        return done
 
     def _is_whole(self, layer: LayerInfo) -> bool:
         try:

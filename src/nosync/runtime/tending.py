@@ -14,6 +14,7 @@ from collections.abc import Callable
 from nosync.journal.journal import Journal
 from nosync.model.errors import Corrupt, Failed, Fenced, Internal, NosyncError, OutcomeUnknown, Unavailable
 from nosync.model.safety import Problem
+from nosync.recovery.suspicion import suspect
 from nosync.runtime.upkeep import Duty, Upkeep
 
 # How long a duty lets news gather before it acts: many epochs then share one fsync or one object.
@@ -74,6 +75,8 @@ class Tending:
         self._stopping.wait(LINGER_SECONDS[name])
 
     def _trouble(self, name: str, error: NosyncError) -> None:
+        if isinstance(error, Corrupt):
+            suspect(self.upkeep.disk, error)
         if self.upkeep.troubled(name, Problem(str(error).replace("\n", " "), self.clock())):
             log.warning("%s: %s", name, error)
 

@@ -4,7 +4,8 @@ import re
 
 from py4j.protocol import Py4JJavaError
 
-from nosync.model.errors import Failed, NosyncError, Unavailable
+from nosync.model.errors import Corrupt, Failed, NosyncError, Unavailable
+from nosync.recovery.suspicion import START_AGAIN
 
 TRACEBACK = re.compile(r"Traceback \(most recent call last\):.*", re.DOTALL)
 INSIDE = re.compile(r'^  File "[^"]*/(pyspark|nosync)/.*?(?=^  File |^\S)', re.DOTALL | re.MULTILINE)
@@ -54,6 +55,8 @@ def _root(error: Exception) -> str:
 def _function_failed(trace: str, views_by_function: dict[str, str], views: list[str], epoch: int, hint: str) -> NosyncError:
     trace = trace.split("\n\n\tat ")[0].rstrip()
     ours = OURS.search(trace)
+    if ours and ours.group(1) == "Corrupt":
+        return Corrupt(f"epoch {epoch} met damage: {ours.group(2).splitlines()[0]}", hint=START_AGAIN)
     if ours:
         return Failed(f"epoch {epoch} failed in {_some(views)}: {ours.group(2).splitlines()[0]}", hint=hint)
     own = INSIDE.sub("", trace)

@@ -12,6 +12,7 @@ from nosync.history.reader import rows
 from nosync.history.record import ViewRecord
 from nosync.model.layers import LayerInfo
 from nosync.spark.task import LAYERS, emitted
+from nosync.state.layer import verify
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class ReadTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for shard in batch.column(0).to_pylist():
-                cover = [LAYERS.open(self.home, info) for info in self.covers.get(shard, ())]
+                cover = [verify(LAYERS.open(self.home, info)) for info in self.covers.get(shard, ())]
                 for found in rows(self.view, cover, owns_whole=shard == 0):
                     yield from emitted(self.schema, found.columns)
 
@@ -52,7 +53,7 @@ class ChangesTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for block in LAYERS.open(self.home, self.layers[number]).blocks:
+                for block in verify(LAYERS.open(self.home, self.layers[number])).blocks:
                     columns = [block.column(f"c{i}") for i in range(len(self.schema) - 2)]
                     epochs = pa.array([self.epoch] * block.num_rows, pa.int64())
                     yield from emitted(self.schema, [*columns, epochs, block.column("_count")])

@@ -44,8 +44,12 @@ class Work:
         return shard_of(int(unsigned(batch, "_hash")[0]), self.shards)
 
     def cover(self, shard: int) -> list[Layer]:
-        """The layers of a shard as of the previous epoch, newest first."""
-        return [LAYERS.open(self.home, info) for info in self.covers.get(shard, ())]
+        """The layers of a shard as of the previous epoch, newest first. What earlier runs left is verified as it is read."""
+        layers = [LAYERS.open(self.home, info) for info in self.covers.get(shard, ())]
+        for layer in layers:
+            if f"-{self.run}-" not in layer.info.path:
+                layer.doubt()
+        return layers
 
     def hand_in(self, shard: int, rows: int, batch: pa.RecordBatch | None, started: float) -> None:
         """Writes the layer under a name of this attempt, and tells the driver."""

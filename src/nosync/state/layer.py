@@ -11,7 +11,7 @@ Columns of upserts are sparse: a missing additive column is 0 in every row, a mi
 a layer may be. The layer's checksum covers names, types and block checksums, not the metadata: two attempts at the same work agree on it.
 
 Promise: a file of the wrong length is refused before it is mapped, since touching a truncated mapping kills the process. Opening costs
-O(blocks); `verify` is for whoever reads from a tier that may have changed the bytes. Nothing here waits for an fsync.
+O(blocks); `verify` is for whoever reads all of it anyway, or from a tier that may have changed the bytes. Nothing here waits for an fsync.
 """
 
 import os
@@ -53,14 +53,23 @@ class Layer:
         self.schema = schema
         self.blocks = blocks
         self.checksums = checksums
+        self._doubted: set[int] | None = None
         self.rows: int = sum(block.num_rows for block in blocks)
         self._columns = {name: index for index, name in enumerate(schema.names)}
         self._hashes: list[Hashes] = [block.column(0).to_numpy(zero_copy_only=True) for block in blocks]
         self.firsts: Hashes = np.array([hashes[0] for hashes in self._hashes], dtype=np.uint64)
         self.lasts: Hashes = np.array([hashes[-1] for hashes in self._hashes], dtype=np.uint64)
 
+    def doubt(self) -> None:
+        """From here on each block is verified the first time it is searched. Says nothing new of a layer that was doubted before."""
+        if self._doubted is None:
+            self._doubted = set(range(len(self.blocks)))
+
     def hashes(self, block: int) -> Hashes:
         """The block's hashes, ascending, without a copy."""
+        if self._doubted and block in self._doubted:
+            verify_block(self, block)
+            self._doubted.discard(block)
         return self._hashes[block]
 
     def column(self, block: int, name: str) -> pa.Array | None:
@@ -122,18 +131,25 @@ def open_layer(home: Path | str, info: LayerInfo) -> Layer:
     return layer
 
 
-def verify(layer: Layer) -> None:
+def verify(layer: Layer) -> Layer:
     """Read every byte of the layer and compare checksums; `Corrupt` names the file and the block that changed."""
-    for number, (block, recorded) in enumerate(zip(layer.blocks, layer.checksums, strict=True)):
-        try:
-            block.validate()  # changed offsets must not be followed by the serialiser
-            intact = _checksum(block) == recorded
-        except pa.ArrowException:
-            intact = False
-        if not intact:
-            raise Corrupt(f'block {number} of layer "{layer.info.path}" has changed since it was written', RECOVER)
+    for block in range(len(layer.blocks)):
+        verify_block(layer, block)
     if _whole_checksum(layer.schema.remove_metadata(), layer.checksums) != layer.info.checksum:
         raise Corrupt(f'layer "{layer.info.path}" does not have checksum {layer.info.checksum}', RECOVER)
+    return layer
+
+
+def verify_block(layer: Layer, number: int) -> None:
+    """Compare one block with its checksum."""
+    block = layer.blocks[number]
+    try:
+        block.validate()  # changed offsets must not be followed by the serialiser
+        intact = _checksum(block) == layer.checksums[number]
+    except pa.ArrowException:
+        intact = False
+    if not intact:
+        raise Corrupt(f'block {number} of layer "{layer.info.path}" has changed since it was written', RECOVER)
 
 
 class LayerCache:

@@ -60,12 +60,16 @@ class LocalDisk:
                 return None
 
     def exists(self, name: str) -> bool:
+        return self.size(name) is not None
+
+    def size(self, name: str) -> int | None:
         path = self.path(name)
         with told(f'"{path}" could not be looked up'):
             try:
-                return stat.S_ISREG(os.stat(path).st_mode)
+                facts = os.stat(path)
             except FileNotFoundError:
-                return False
+                return None
+        return facts.st_size if stat.S_ISREG(facts.st_mode) else None
 
     def sizes(self, folder: str) -> dict[str, int]:
         with told(f'"{self.path(folder)}" could not be listed'):

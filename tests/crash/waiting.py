@@ -1,0 +1,14 @@
+"""Waiting for what happens in other threads and processes: looks again and again, and gives up at a deadline."""
+
+import time
+from collections.abc import Callable
+
+DEADLINE_SECONDS = 90.0
+
+
+def until(condition: Callable[[], object], seconds: float = DEADLINE_SECONDS, told: Callable[[], object] = lambda: "") -> None:
+    """Returns once the condition holds; `told` says what was there instead."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"not within {seconds:g} s: {told()}"
+        time.sleep(0.02)
