@@ -122,8 +122,11 @@ def _rolled_openings(shelves: Shelves, base: int) -> Iterator[Entry]:
         short = unpack(shelves.read(openings_name(name)))
         if short:
             yield from (from_json(json.loads(line)) for line in short.splitlines())
-        else:
-            yield from (entry for record in read_segment(shelves, name) for entry in record.entries)
+            continue
+        records = read_segment(shelves, name)
+        if not records:
+            raise _missing(numbers_in(name)[1])
+        yield from (entry for record in records for entry in record.entries)
 
 
 def slices(openings: Iterable[Opened], source: str) -> Iterator[Slice]:

@@ -52,14 +52,18 @@ class Roller:
         records = [record for record in self.journal.after(self.journal.base) if record.number <= rollup.number]
         segment = segment_name(records[0].number, rollup.number)
         summary = rollup_name(rollup.number, rollup.image.epoch)
-        texts = {segment: pack(records), openings_name(segment): pack_openings(records), summary: rollup.content()}
+        self._write({segment: pack(records), openings_name(segment): pack_openings(records)})
+        self._write({summary: rollup.content()})
+        self._forget(rollup)
+
+    def _write(self, texts: dict[str, bytes]) -> None:
+        """On every tier, and synced: what is written next relies on it."""
         for name, text in texts.items():
             if self.remote is not None:
                 self.remote.replace(name, text)
             self.disk.replace(name, text)
         self.disk.sync_files(texts)
         self.disk.sync_folders(texts)
-        self._forget(rollup)
 
     def _forget(self, rollup: Rollup) -> None:
         for store in (self.disk, self.remote):

@@ -25,6 +25,7 @@ from nosync.runtime.merging import Merger
 from nosync.runtime.outlet import LayerOutlet
 from nosync.runtime.program import Program, check_same
 from nosync.runtime.progress import progress
+from nosync.runtime.trimming import BATCH as TRIM_BATCH
 from nosync.runtime.upkeep import Upkeep
 from nosync.spark.session import check_home
 from nosync.state.layer import open_layer, verify
@@ -65,7 +66,7 @@ class Stepping:
         sinks = {name: sink.release for name, sink in program.sinks.items()}
         outlet = LayerOutlet(program, self.journal, str(self.home))
         trims = {name: source for name, source in program.sources.items() if getattr(source, "trims", True)}
-        self.upkeep = Upkeep(self.journal, self.disk, remote, sinks, outlet, trims, most_layers=most_layers)
+        self.upkeep = Upkeep(self.journal, self.disk, remote, sinks, outlet, trims, most_layers=most_layers, trim_batch=TRIM_BATCH)
         self.merger = Merger(str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks))
 
     @property

@@ -24,6 +24,7 @@ from nosync.state.finest import finest, within
 from nosync.store.progress import epoch_on
 
 PRESSURE = 4  # epochs waiting in one shard
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 Place = tuple[str, int]
 
 
@@ -94,6 +95,12 @@ class LayerShipper:
         self.waiting[place] = [other for other in self.waiting[place] if not within(other, layer)]
         self.unconfirmed.append((named, self._reached()))
         return True
+
+    @property
+    def pause(self) -> float:
+        """Seconds to rest before the next layer. The more epochs wait, the longer: the merger then makes one layer of many."""
+        most = max((len(layers) for layers in self.waiting.values()), default=0)
+        return float(min(LONGEST_PAUSE, SHORTEST_PAUSE * 2 ** (most // PRESSURE)))
 
     def _follow(self) -> bool:
         """Takes notice of new records; says whether there were any."""

@@ -1,0 +1,103 @@
+"""Sinks get every epoch's changes, in order; what they promise is said; what they cannot take stops the flow and comes again."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import nosync as ns
+
+
+@pytest.fixture
+def source() -> Any:
+    return ns.memory("k string, x int")
+
+
+@pytest.fixture
+def flow(spark: SparkSession, source: Any) -> ns.Flow:
+    flow = ns.Flow("shop", spark)
+    flow.source("s", source)
+    return flow
+
+
+def sums(flow: ns.Flow) -> DataFrame:
+    return flow.sql("select k, sum(x) as t from s group by k")
+
+
+def test_a_folder_of_parquet_has_one_file_an_epoch_that_adds_up_to_the_result(flow: ns.Flow, source: Any, tmp_path: Path) -> None:
+    flow.sink("out", sums(flow), ns.parquet(tmp_path / "out"))
+    with flow.start(home=tmp_path / "home", shards=2) as run:
+        for rows in ([("a", 1), ("b", 2)], [("a", 3)], [("c", 0)]):
+            source.add(rows)
+            run.processAllAvailable()
+    files = sorted((tmp_path / "out").iterdir())
+    assert [file.name for file in files] == [f"epoch-{epoch:012d}.parquet" for epoch in (1, 2, 3)]
+    second = pq.read_table(files[1]).to_pylist()
+    assert sorted((row["k"], row["t"], row["_epoch"], row["_diff"]) for row in second) == [("a", 1, 2, -1), ("a", 4, 2, 1)]
+    total: dict[tuple[str, int], int] = {}
+    for row in pq.read_table(tmp_path / "out").to_pylist():
+        total[row["k"], row["t"]] = total.get((row["k"], row["t"]), 0) + row["_diff"]
+    assert {row: count for row, count in total.items() if count} == {("a", 4): 1, ("b", 2): 1, ("c", 0): 1}
+
+
+@pytest.mark.parametrize("release", ["safe", "computed"])
+def test_a_function_is_called_with_each_epoch_in_order(flow: ns.Flow, source: Any, tmp_path: Path, release: Any) -> None:
+    got: list[tuple[int, list[tuple[Any, ...]]]] = []
+    target = ns.foreachEpoch(lambda rows, epoch: got.append((epoch, rows.collect())))
+    flow.sink("out", flow.sql("select x from s where x > 1"), target, release)
+    with flow.start(home=tmp_path, shards=2) as run:
+        for x in (1, 2, 3):
+            source.add([("a", x)])
+            run.processAllAvailable()
+    assert got == [(1, []), (2, [(2, 2, 1)]), (3, [(3, 3, 1)])]
+
+
+def test_the_console_shows_changes(flow: ns.Flow, source: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    flow.sink("out", sums(flow), ns.console())
+    with flow.start(home=tmp_path) as run:
+        source.add([("a", 1)])
+        run.processAllAvailable()
+    assert "epoch 1: 1 changes" in capfd.readouterr().out
+
+
+def test_guarantees_are_said_with_their_reason(flow: ns.Flow, tmp_path: Path) -> None:
+    flow.sink("file", sums(flow), ns.parquet(tmp_path / "out"))
+    flow.sink("call", sums(flow), ns.foreachEpoch(print))
+    flow.sink("safe call", sums(flow), ns.foreachEpoch(print, idempotent=True))
+    flow.sink("show", sums(flow), ns.console())
+    promises = flow.guarantees()
+    assert {name: promise.guarantee for name, promise in promises.items()} == {
+        "file": "precise", "call": "repeating", "safe call": "precise", "show": "repeating",
+    }  # fmt: skip
+    assert "crash between" in promises["call"].reason
+
+
+def test_an_epoch_that_a_function_refuses_stops_the_flow_and_comes_again(
+    flow: ns.Flow, source: Any, tmp_path: Path, spark: SparkSession
+) -> None:
+    def refuse(rows: DataFrame, epoch: int) -> None:
+        raise RuntimeError("the till is closed")
+
+    flow.sink("out", sums(flow), ns.foreachEpoch(refuse))
+    run = flow.start(home=tmp_path, shards=2)
+    source.add([("a", 1)])
+    with pytest.raises(ns.Failed, match='sink "out" did not take epoch 1: RuntimeError: the till is closed'):
+        run.processAllAvailable()
+    got: list[int] = []
+    again = ns.Flow("shop", spark)
+    again.source("s", ns.memory("k string, x int"))
+    again.sink("out", sums(again), ns.foreachEpoch(lambda rows, epoch: got.append(epoch)))
+    with again.start(home=tmp_path) as second:
+        second.processAllAvailable()
+    assert got == [1]
+
+
+def test_a_sink_that_cannot_be_is_refused(flow: ns.Flow, tmp_path: Path) -> None:
+    with pytest.raises(ns.Invalid, match='release="now" is not known'):
+        flow.sink("out", sums(flow), ns.console(), release="now")  # type: ignore[arg-type]
+    (tmp_path / "file").write_text("")
+    flow.sink("out", sums(flow), ns.parquet(tmp_path / "file"))
+    with pytest.raises(ns.Invalid, match="cannot be made"):
+        flow.start(home=tmp_path / "home")

@@ -1,0 +1,97 @@
+"""Shipping adapts: singly while it keeps up, collapsed when it is behind, shortened when it is idle; what it says is there is there."""
+
+from pathlib import Path
+
+import pytest
+
+from nosync.journal.entries import Computed, Merged, Opened
+from nosync.journal.journal import Journal
+from nosync.model.layers import LayerInfo
+from nosync.model.run import this_process
+from nosync.store.disk import LocalDisk
+from nosync.store.objects import Objects, open_remote
+from nosync.store.site import LONGEST_PAUSE, LayerShipper, RecordShipper
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Objects:
+    return open_remote((tmp_path / "remote").as_uri())
+
+
+@pytest.fixture
+def journal(tmp_path: Path, remote: Objects) -> Journal:
+    return Journal(LocalDisk(tmp_path / "home"), remote, this_process(0.0))
+
+
+def layer(journal: Journal, lower: int, upper: int) -> LayerInfo:
+    path = f"layers/v/0/{lower}-{upper}-1.0-0.arrow"
+    journal.disk.replace(path, b"x" * 100)
+    return LayerInfo("v", 0, lower, upper, "upserts", path, 1, 100, "abc")
+
+
+def compute(journal: Journal, *epochs: int) -> None:
+    for epoch in epochs:
+        journal.append(Opened(epoch, 0.0, {}))
+        journal.append(Computed(epoch, (layer(journal, epoch, epoch + 1),), {}, {}))
+
+
+def merge(journal: Journal, lower: int, upper: int) -> None:
+    journal.append(Merged(layer(journal, lower, upper)))
+
+
+def shipped(remote: Objects) -> list[str]:
+    return sorted(name.rpartition("/")[2].partition("-1.0")[0] for name in remote.sizes("layers"))
+
+
+def test_while_it_keeps_up_every_epoch_travels_alone(journal: Journal, remote: Objects) -> None:
+    shipper = LayerShipper(journal, journal.disk, remote)
+    compute(journal, 1, 2)
+    merge(journal, 1, 3)
+    while shipper.step():
+        pass
+    assert shipped(remote) == ["1-2", "2-3"]
+
+
+def test_when_it_is_behind_the_merged_layer_travels_instead(journal: Journal, remote: Objects) -> None:
+    shipper = LayerShipper(journal, journal.disk, remote)
+    compute(journal, *range(1, 9))
+    merge(journal, 1, 9)
+    while shipper.step():
+        pass
+    assert shipped(remote) == ["1-9"]
+
+
+def test_the_more_waits_the_longer_it_lets_it_gather(journal: Journal, remote: Objects) -> None:
+    shipper = LayerShipper(journal, journal.disk, remote)
+    pauses = [shipper.pause]
+    for start in range(1, 40, 4):
+        compute(journal, *range(start, start + 4))
+        shipper._follow()
+        pauses.append(shipper.pause)
+    assert pauses == sorted(pauses) and pauses[0] < 0.1 and pauses[-1] == LONGEST_PAUSE
+
+
+def test_idle_it_ships_what_shortens_a_recovery(journal: Journal, remote: Objects) -> None:
+    shipper = LayerShipper(journal, journal.disk, remote, most_layers=2)
+    for epoch in range(1, 5):
+        compute(journal, epoch)
+        while shipper.step():
+            pass
+    assert shipped(remote) == ["1-2", "2-3", "3-4", "4-5"]
+    merge(journal, 1, 5)
+    while shipper.step():
+        pass
+    assert "1-5" in shipped(remote)
+
+
+def test_an_epoch_is_safe_once_its_layers_and_the_records_that_name_them_are_there(journal: Journal, remote: Objects) -> None:
+    records, layers = RecordShipper(journal), LayerShipper(journal, journal.disk, remote)
+    compute(journal, 1, 2)
+    assert layers.standing(records).epoch == 0
+    layers.step()
+    assert layers.standing(records).epoch == 0
+    records.step()
+    assert layers.standing(records).epoch == 1
+    layers.step()
+    assert layers.standing(records).epoch == 2
+    assert (layers.standing(records).behind, layers.standing(records).objects) == (0, 3)
