@@ -141,6 +141,7 @@ class Run:
         stepping = self._stepping
         with stepping.journal.lock:
             covers = covers_at(stepping.image, record, name, epoch, Past(stepping.disk, stepping.remote, stepping.journal.base))
+        stepping.bring(covers)
         schema = self._program.graph.views[name].schema
         return view_frame(self.spark, str(stepping.home), record, covers, stepping.shards, schema)
 

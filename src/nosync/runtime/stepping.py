@@ -9,6 +9,7 @@ from typing import Any
 
 from nosync.journal.chain import read_chain
 from nosync.journal.entries import Merged
+from nosync.journal.image import Covers
 from nosync.journal.journal import Journal
 from nosync.journal.names import source_folder
 from nosync.journal.past import Shelves, openings, slices
@@ -125,6 +126,12 @@ class Stepping:
         for layer in self.merger.collect():
             self.journal.append(Merged(layer))
         self.merger.offer(self.image)
+
+    def bring(self, covers: Covers) -> None:
+        """After a loss, layers of the past lie on the remote alone until somebody asks for them."""
+        for layer in [layer for found in covers.values() for layer in found]:
+            if self.remote is not None and not self.disk.exists(layer.path):
+                self.remote.download(layer.path, self.disk)
 
     def close(self) -> None:
         self.merger.close()
