@@ -80,7 +80,7 @@ def test_a_whole_home_has_nothing_to_repair(place: Place) -> None:
     result = fsck(place)
     assert result.exit_code == 0
     assert "The newest state is whole." in result.output
-    assert "goes on after epoch 5; there is nothing to repair" in result.output
+    assert "go on after epoch 5; there is nothing to repair" in result.output
     assert "totals: every epoch can be read, epochs 1 to 5" in result.output
     assert "11 of 11 are there and whole" in result.output
 
@@ -95,7 +95,7 @@ def test_a_missing_layer_is_recomputed_alone(place: Place) -> None:
     place.file(1, 4, 5).unlink()
     result = fsck(place)
     assert result.exit_code == 1
-    assert f"will recompute epoch 4 in shard 1 of {OPERATOR}; then goes on after epoch 5" in result.output
+    assert f"will recompute epoch 4 in shard 1 of {OPERATOR}, then go on after epoch 5" in result.output
     assert "totals: cannot be read here as of epochs 4 to 5" in result.output
 
 
@@ -103,7 +103,7 @@ def test_a_missing_layer_comes_from_the_remote_where_it_is(place: Place) -> None
     place.file(1, 4, 5).unlink()
     result = fsck(place, "--remote", place.remote)
     assert result.exit_code == 1
-    assert "will fetch 1 file from the remote; then goes on after epoch 5" in result.output
+    assert "will fetch 1 file from the remote, then go on after epoch 5" in result.output
 
 
 def test_old_layers_that_a_merged_one_stands_for_only_cost_their_epochs(place: Place) -> None:
@@ -145,7 +145,7 @@ def test_layers_without_input_are_lost_for_good(place: Place) -> None:
     result = fsck(place)
     assert result.exit_code == 2
     assert "Something is lost for good." in result.output
-    assert "cannot put the state together again" in result.output
+    assert "not be able to put the state together" in result.output
 
 
 def test_trimmed_input_is_not_missed(place: Place) -> None:
@@ -166,7 +166,7 @@ def test_a_lost_disk_comes_back_from_the_remote(place: Place) -> None:
     shutil.rmtree(place.home)
     result = fsck(place, "--remote", place.remote)
     assert result.exit_code == 1
-    assert f"will copy {place.journal.number} records from the remote; will fetch 7 files" in result.output
+    assert f"will copy {place.journal.number} records from the remote, fetch 7 files" in result.output
 
 
 def test_what_lies_behind_a_gap_of_the_journal_counts_for_nothing(place: Place) -> None:

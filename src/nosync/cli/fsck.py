@@ -97,30 +97,30 @@ def words(findings: Findings, verdict: Verdict, quick: bool = False) -> Iterator
 def _next(findings: Findings, verdict: Verdict) -> Iterator[str]:
     if findings.holdings["home"].damaged:
         yield "A start trusts a file that is there: delete the damaged files of the home first, so that it replaces them."
-    yield f"The next start {_would(findings, verdict.next, verdict.code)}"
+    yield f"The next start will {_do(findings, verdict.next, verdict.code)}"
     if "remote" in findings.holdings:
         alone = verdict.without_disk
-        yield f"If the home were lost, a start from the remote {_would(findings, alone, REPAIRABLE if alone else LOST)}"
+        yield f"If the home were lost, a start would {_do(findings, alone, REPAIRABLE if alone else LOST)}"
     if findings.forgotten:
         yield f"Of the past, {findings.forgotten}."
 
 
-def _would(findings: Findings, chosen: Plan | None, code: int) -> str:
+def _do(findings: Findings, chosen: Plan | None, code: int) -> str:
     if chosen is None:
-        return "cannot put the state together again: layers are gone on every tier, and their input was trimmed."
+        return "not be able to put the state together: layers are gone on every tier, and their input was trimmed."
     if code == WHOLE:
-        return f"goes on after epoch {chosen.epoch}; there is nothing to repair."
-    steps = [f"will copy {findings.lacking} records from the remote"] if findings.lacking else []
+        return f"go on after epoch {chosen.epoch}; there is nothing to repair."
+    steps = [f"copy {findings.lacking} records from the remote"] if findings.lacking else []
     if chosen.opened < findings.image.last_opened:
-        steps.append(f"will roll back {_epochs(chosen.opened + 1, findings.image.last_opened)}, whose input is gone")
+        steps.append(f"roll back {_epochs(chosen.opened + 1, findings.image.last_opened)}, whose input is gone")
     if chosen.fetch:
-        steps.append(f"will fetch {_count(len(chosen.fetch), 'file')} from the remote")
+        steps.append(f"fetch {_count(len(chosen.fetch), 'file')} from the remote")
     for job in chosen.jobs:
         places = ", ".join(f"{_shards(shards)} of {name}" for name, shards in sorted(job.targets.items()))
-        steps.append(f"will recompute {_epochs(job.first, job.last)} in {places}")
+        steps.append(f"recompute {_epochs(job.first, job.last)} in {places}")
     if chosen.lost and not chosen.fetch and not chosen.jobs:
-        steps.append(f"will read other layers in place of {_count(len(chosen.lost), 'layer')} gone everywhere")
-    return "; ".join([*steps, f"then goes on after epoch {chosen.epoch}."])
+        steps.append(f"read other layers in place of {_count(len(chosen.lost), 'layer')} gone everywhere")
+    return ", ".join([*steps, f"then go on after epoch {chosen.epoch}."])
 
 
 def _journal(records: Records) -> Iterator[str]:
