@@ -135,6 +135,12 @@ class Journal:
         with self.lock:
             self.pending.append(entry)
 
+    def flush(self) -> None:
+        """Records what was noted, if no append has taken it along."""
+        with self.changed:
+            if self.pending:
+                self.append()
+
     def after(self, number: int) -> list[Record]:
         """The records behind a number, oldest first."""
         with self.lock:

@@ -37,9 +37,9 @@ class Releaser:
             return False
         self.journal.look()
         self.outlet.deliver(sink, done + 1)
-        self.delivered[sink] = done + 1
         if done + 1 == epoch:
             self.journal.note(Released(sink, epoch))
+        self.delivered[sink] = done + 1
         return True
 
     def _intend(self, sink: str, release: Release, done: int) -> bool:

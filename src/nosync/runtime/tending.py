@@ -107,12 +107,22 @@ class Tending:
         return all(epoch >= self.journal.image.epoch for epoch in self.upkeep.releaser.delivered.values())
 
     def drain(self, seconds: float) -> bool:
-        """Waits until everything is settled, at most so long, and not for a tier in trouble."""
+        """Waits until everything is settled, at most so long, and not for a tier in trouble. What sinks have is recorded then, so that
+        the next run does not deliver it again.
+        """
         until = time.monotonic() + seconds
-        while not self.settled() and not self.upkeep.problems and self.journal.fenced is None and time.monotonic() < until:
+        self._wait(self.settled, until)
+        try:
+            self.journal.flush()
+        except NosyncError as error:
+            log.warning("the last releases are not recorded: %s", error)
+        self._wait(lambda: all(tier.number == self.journal.number for tier in self.upkeep.standings()), until)
+        return self.settled()
+
+    def _wait(self, done: Callable[[], bool], until: float) -> None:
+        while not done() and not self.upkeep.problems and self.journal.fenced is None and time.monotonic() < until:
             self.wake()
             self._stopping.wait(0.01)
-        return self.settled()
 
     def stop(self) -> None:
         self._stopping.set()

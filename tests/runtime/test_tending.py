@@ -1,0 +1,63 @@
+"""What runs behind the stream comes to rest before a run ends."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nosync.journal.entries import Computed, Opened
+from nosync.journal.journal import Journal, image_of
+from nosync.model.run import this_process
+from nosync.runtime.tending import Tending
+from nosync.runtime.upkeep import Upkeep
+from nosync.store.disk import LocalDisk
+from nosync.store.objects import open_remote
+
+
+class Outlet:
+    """Takes everything, and remembers it."""
+
+    def __init__(self) -> None:
+        self.delivered: list[int] = []
+
+    def deliver(self, sink: str, epoch: int) -> None:
+        self.delivered.append(epoch)
+
+
+class Flow:
+    """A journal of some epochs, and its tending."""
+
+    def __init__(self, folder: Path, epochs: range) -> None:
+        self.disk, self.remote, self.outlet = LocalDisk(folder / "home"), open_remote(f"file://{folder}/remote"), Outlet()
+        self.journal = Journal(self.disk, self.remote, this_process(0.0))
+        for epoch in epochs:
+            self.journal.append(Opened(epoch, 0.0, {}))
+            self.journal.append(Computed(epoch, (), {}, {}))
+        upkeep = Upkeep(self.journal, self.disk, self.remote, {"out": "safe"}, self.outlet, {})
+        self.tending = Tending(self.journal, upkeep, lambda error: None, lambda: 0.0)
+
+    def end(self) -> None:
+        assert self.tending.drain(60.0)
+        self.tending.stop()
+
+
+@pytest.fixture
+def ended(tmp_path: Path) -> Iterator[Flow]:
+    flow = Flow(tmp_path, range(1, 4))
+    flow.end()
+    yield flow
+
+
+def test_what_a_sink_has_is_recorded_before_a_run_ends(ended: Flow) -> None:
+    assert ended.outlet.delivered == [1, 2, 3]
+    assert image_of(ended.disk).released == {"out": 3}
+
+
+def test_the_remote_knows_it_too(ended: Flow) -> None:
+    assert image_of(ended.remote).released == {"out": 3}
+
+
+def test_after_a_clean_end_nothing_is_delivered_again(ended: Flow, tmp_path: Path) -> None:
+    again = Flow(tmp_path, range(4, 5))
+    again.end()
+    assert again.outlet.delivered == [4]
