@@ -159,6 +159,18 @@ def test_the_cache_maps_a_layer_once_and_forgets_the_least_recently_used(tmp_pat
         cache.open(tmp_path, infos[1])
 
 
+def test_a_layer_that_was_replaced_by_a_good_copy_is_mapped_anew(tmp_path: Path) -> None:
+    info = write(tmp_path, [batch_of(3)], "a.arrow")
+    cache, path = LayerCache(2), tmp_path / info.path
+    first = cache.open(tmp_path, info)
+    copy = tmp_path / "copy"
+    copy.write_bytes(path.read_bytes())
+    copy.replace(path)
+    assert cache.open(tmp_path, info) is not first
+    path.unlink()
+    assert cache.open(tmp_path, info).blocks[0].equals(batch_of(3))  # still mapped
+
+
 def test_the_cache_can_be_shared_between_threads(tmp_path: Path) -> None:
     infos = [write(tmp_path, [batch_of(3, seed)], f"{seed}.arrow") for seed in range(5)]
     cache, wrong = LayerCache(2), []

@@ -53,6 +53,7 @@ class Layer:
         self.schema = schema
         self.blocks = blocks
         self.checksums = checksums
+        self.inode = 0
         self._doubted: set[int] | None = None
         self.rows: int = sum(block.num_rows for block in blocks)
         self._columns = {name: index for index, name in enumerate(schema.names)}
@@ -118,16 +119,17 @@ def open_layer(home: Path | str, info: LayerInfo) -> Layer:
     """Map the layer. Raises `Corrupt` when the file is missing, has another length, or is not the layer that `info` describes."""
     file = Path(home) / info.path
     try:
-        size = file.stat().st_size
+        facts = file.stat()
     except FileNotFoundError:
         raise Corrupt(f'layer "{info.path}" is missing', RECOVER) from None
-    if size != info.bytes:
-        raise Corrupt(f'layer "{info.path}" has {size} bytes instead of {info.bytes}', RECOVER)
+    if facts.st_size != info.bytes:
+        raise Corrupt(f'layer "{info.path}" has {facts.st_size} bytes instead of {info.bytes}', RECOVER)
     try:
         layer = _map(file, info)
     except (pa.ArrowException, OSError, KeyError, IndexError, ValueError) as error:
         raise Corrupt(f'layer "{info.path}" is not readable: {error}', RECOVER) from error
     _check_facts(layer)
+    layer.inode = facts.st_ino
     return layer
 
 
@@ -161,11 +163,11 @@ class LayerCache:
         self._layers: OrderedDict[str, Layer] = OrderedDict()
 
     def open(self, home: Path | str, info: LayerInfo) -> Layer:
-        """The layer, mapped at most once while it stays among the `limit` most recently used."""
+        """The layer, mapped at most once while it stays among the `limit` most recently used, and anew where a recovery has replaced it."""
         key = f"{home}/{info.path}"
         with self._lock:
             layer = self._layers.get(key)
-            if layer is not None and layer.info == info:
+            if layer is not None and layer.info == info and _inode(key) in (None, layer.inode):
                 self._layers.move_to_end(key)
                 return layer
         layer = open_layer(home, info)  # outside the lock: two threads may both map it, which costs little
@@ -178,6 +180,13 @@ class LayerCache:
 
     def __len__(self) -> int:
         return len(self._layers)
+
+
+def _inode(path: str) -> int | None:
+    try:
+        return os.stat(path).st_ino
+    except FileNotFoundError:
+        return None  # what is mapped can still be read
 
 
 def split_blocks(batch: pa.RecordBatch, rows: int = 262_144, bytes: int = 64 << 20) -> list[pa.RecordBatch]:
