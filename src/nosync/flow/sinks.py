@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,8 @@ class ParquetFolder:
             temporary.replace(target)
             _sync(self.folder)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # the folder itself may be out of reach
+                temporary.unlink()
             hint = "Make room or restore access: it is tried again."
             raise Unavailable(f'"{target}" could not be written: {error}', hint=hint) from error
 
