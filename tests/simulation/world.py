@@ -21,6 +21,8 @@ from nosync.model.errors import Conflict, OutcomeUnknown, Unavailable
 T = TypeVar("T")
 WRITES = ("create", "replace", "delete", "upload", "download", "sync_files", "sync_folders", "deliver")
 
+SELDOM = {"remote.delete": 10, "remote.replace": 8, "remote.download": 5, "sink.deliver": 5, "home.delete": 3}
+
 
 class Crash(BaseException):
     """The process is gone, in the middle of whatever it did."""
@@ -46,9 +48,10 @@ class World:
         if self.interlude is not None and self.random.random() < self.interludes:
             self.interlude()
         what, chance = f"{place}.{name}", self.random.random()
-        if chance < self.crashes:
+        more = SELDOM.get(what, 1)  # what happens seldom shall fail often, or its failures are never seen
+        if chance < self.crashes * more:
             return self._crash(what, act)
-        if chance < self.crashes + self.faults:
+        if chance < (self.crashes + self.faults) * more:
             return self._fail(what, name, act)
         result = act()
         self.seen[what, "ok", "none"] += 1

@@ -57,11 +57,14 @@ class Roller:
         self._forget(rollup)
 
     def _write(self, texts: dict[str, bytes]) -> None:
-        """On every tier, and synced: what is written next relies on it."""
+        """On every tier, and synced: what is written next relies on it. What an earlier try has written is not touched: a restart of
+        the host
+        could tear the new copy."""
         for name, text in texts.items():
             if self.remote is not None:
                 self.remote.replace(name, text)
-            self.disk.replace(name, text)
+            if self.disk.read(name) != text:
+                self.disk.replace(name, text)
         self.disk.sync_files(texts)
         self.disk.sync_folders(texts)
 
