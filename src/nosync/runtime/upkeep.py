@@ -106,7 +106,7 @@ class Upkeep:
         if self.journal.image.epoch >= self.looked + LOOK_EPOCHS:
             self.look_for_orphans(whole=False)
         swept = [sweeper.step(everywhere) for sweeper in self.sweepers]
-        return any([self.trimmer.step(), self.roller.step(min(everywhere, self.host.settled)), *swept])
+        return any([self.trimmer.step(), self.roller.step(min(everywhere, self._noticed())), *swept])
 
     def look_for_orphans(self, whole: bool = True) -> int:
         """The whole past costs O(history): once after a start."""
@@ -119,6 +119,10 @@ class Upkeep:
     def clear_beginnings(self, before: float) -> None:
         """Files that earlier runs began and never finished."""
         self.disk.clear_beginnings(before)
+
+    def _noticed(self) -> int:
+        """Up to which record nobody needs the records themselves any more: merged layers are synced, and the layers to ship are known."""
+        return self.host.settled if self.layers is None else min(self.host.settled, self.layers.number)
 
     def _everywhere(self) -> int:
         return min(standing.number for standing in self.standings())
