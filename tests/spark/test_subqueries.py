@@ -11,7 +11,8 @@ from tests.spark.join_cases import SCHEMAS, check_queries
 
 QUERIES = [
     "select * from a where d > (select avg(e) from b)",
-    "select k, (select max(y) from b) as most, (select count(*) from b) as n from a",
+    "select k, (select max(y) from b) as most, (select count(v) from (select u v from b)) + (select count(v) from (select e v from b)) as n"
+    " from a",
     "select t, sum(d) > (select min(e) from b) as more, sum(d + (select max(k) from b)) as s from a group by t"
     " having count(*) > (select min(k) from b)",
     "select a.k, u from a left join b on a.k = b.k and x < (select max(y) from b)",

@@ -11,7 +11,7 @@ from nosync.model.errors import Refused
 def arrow_type(type: DataType, what: str) -> pa.DataType:
     """The Arrow type of a column; refuses the few that Spark cannot hand over."""
     try:
-        return to_arrow_type(type, timezone="UTC")
+        return to_arrow_type(type, error_on_duplicated_field_names_in_struct=True, timezone="UTC")
     except (PySparkException, TypeError) as error:
         raise Refused(f"{what} has type {type.simpleString()}, which cannot be kept", hint="Cast it, for example to string.") from error
 

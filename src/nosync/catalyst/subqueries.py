@@ -40,34 +40,37 @@ class _Asking:
     """A node being rebuilt; `answers` are the subqueries it asks and the columns that will hold their values."""
 
     catalyst: Catalyst
-    answers: list[tuple[Java, Java]] = field(default_factory=list)
+    answers: list[tuple[Java, list[Java]]] = field(default_factory=list)
 
     def rewritten(self, expression: Java) -> Java:
         name = kind(expression)
         if name in PRUNING:
             return self.catalyst.expressions.Literal.TrueLiteral()
         if name == "ScalarSubquery":
-            return self._column(expression.plan())
+            return self._columns(expression.plan())[0]
+        if name == "GetStructField" and kind(expression.child()) == "ScalarSubquery" and _merged(expression.child().plan()):
+            return self._columns(expression.child().plan())[int(expression.ordinal())]
         inner = children(expression)
         after = [self.rewritten(child) for child in inner]
         changed = any(one is not other for one, other in zip(inner, after, strict=True))
         return self.catalyst.with_children(expression, after) if changed else expression
 
-    def _column(self, subquery: Java) -> Java:
-        """The column of a subquery's value; equal subqueries share one. It is null without a row, whatever the subquery says."""
-        for known, column in self.answers:
+    def _columns(self, subquery: Java) -> list[Java]:
+        """The columns of a subquery's values; equal subqueries share them. They are null without a row, whatever the subquery says."""
+        for known, columns in self.answers:
             if known.sameResult(subquery):
-                return column
-        column = self.catalyst.attribute("value", items(subquery.output())[0].dataType())
-        self.answers.append((subquery, column))
-        return column
+                return columns
+        values = _merged(subquery) or items(subquery.output())
+        columns = [self.catalyst.attribute("value", value.dataType()) for value in values]
+        self.answers.append((subquery, columns))
+        return columns
 
     def answered(self, child: Java) -> Java:
         """The child with the columns of all answers."""
-        for subquery, column in self.answers:
-            sides = with_copies(self.catalyst, child, _one_row(self.catalyst, subquery), [column])
+        for subquery, columns in self.answers:
+            sides = with_copies(self.catalyst, child, _one_row(self.catalyst, subquery), columns)
             joined = self.catalyst.join(sides[0], sides[1], "LeftSingle", sides[2])
-            child = self.catalyst.project([*items(child.output()), column], joined)
+            child = self.catalyst.project([*items(child.output()), *columns], joined)
         return child
 
     def filter(self, plan: Java) -> Java:
@@ -116,8 +119,19 @@ REBUILT: dict[str, Callable[[_Asking, Java], Java]] = {
 }
 
 
+def _merged(subquery: Java) -> list[Java]:
+    """The values of several subqueries over the same rows, which Spark has merged into one with a struct; names in it may repeat."""
+    columns = [column for column in items(subquery.projectList()) if kind(column) == "Alias"] if kind(subquery) == "Project" else []
+    merged = len(columns) == 1 and str(columns[0].name()) == "mergedValue" and kind(columns[0].child()) == "CreateNamedStruct"
+    return items(columns[0].child().valExprs()) if merged else []
+
+
 def _one_row(catalyst: Catalyst, subquery: Java) -> Java:
     """The subquery's plan. An `exists` comes as one constant of the first row, if there is any: counting the rows says the same."""
+    values = _merged(subquery)
+    if values:
+        row = catalyst.project([catalyst.alias(value, "value") for value in values], children(subquery)[0])
+        return without_subqueries(catalyst, row)
     below = subquery
     while kind(below) in ("GlobalLimit", "LocalLimit") and str(below.limitExpr().toString()) == "1":
         below = children(below)[0]
