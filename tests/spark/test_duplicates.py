@@ -1,0 +1,27 @@
+"""dropDuplicates on some columns: one whole row for each, whichever comes and goes."""
+
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from nosync.testing import check
+from tests.spark.join_cases import SCHEMAS, changes
+
+REST = ("x", "t", "d", "s")
+
+
+def test_the_row_that_stays_is_one_of_those_there_are(quick: SparkSession, tmp_path: Path) -> None:
+    def program(flow: Any) -> None:
+        rows = flow.source("a")
+        flow.source("b")
+        flow.view("kept", rows.dropDuplicates(["k"]).select("k", F.struct(*REST).alias("row")))
+
+    def expected(flow: Any) -> None:
+        flow.view("kept", flow.source("a").groupBy("k").agg(F.collect_list(F.struct(*REST)).alias("row")))
+
+    def one_of(rows: Any, row: Any) -> bool:
+        return repr(row) in map(repr, rows)
+
+    check(quick, program, SCHEMAS, changes(5), tmp_path, 2, expected=expected, admissible={"row": one_of})
