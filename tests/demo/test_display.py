@@ -13,8 +13,12 @@ from nosync.demo.watching import Excerpted, Pace, pace_of
 HOT = Excerpted("hot", ("auction", "item", "at"), ((12, "viola", datetime(2026, 3, 2, 18, 5)), (7, "atlas", datetime(2026, 3, 2, 18, 1))))
 
 
+def safe(epoch):
+    return {"process": epoch, "host": epoch - 1}
+
+
 def pace(epoch):
-    return Pace(epoch=epoch, rows=2_000 * epoch, rejected=3, last_rows=2_000, last_ms=180.0, safe={"process": epoch, "host": epoch - 1})
+    return Pace(epoch=epoch, rows=2_000 * epoch, rejected=3, last_epoch=epoch, last_rows=2_000, last_ms=180.0, safe=safe(epoch))
 
 
 def console(**options):
@@ -78,7 +82,7 @@ def test_the_headline_says_up_to_where_it_is_safe():
 
 def test_totals_come_from_the_home_and_the_last_epoch_from_the_stream():
     status = {"epoch": 7, "rows": {"bids": 90, "people": 10}, "rejected": {"bids": 2}}
-    assert pace_of(status, [{"rows": 5, "millis": 40.0}], {"process": 7}) == Pace(7, 100, 2, 5, 40.0, {"process": 7})
+    assert pace_of(status, [{"epoch": 6, "rows": 5, "millis": 40.0}], {"process": 7}) == Pace(7, 100, 2, 6, 5, 40.0, {"process": 7})
 
 
 def test_before_the_first_epoch_there_is_nothing_to_tell():

@@ -38,13 +38,13 @@ class Display:
             self._live.stop()
 
     def show(self, pace: Pace, excerpts: Sequence[Excerpted]) -> None:
-        """The newest state; without a terminal only when there is a new epoch."""
+        """The newest state; without a terminal only when the stream has told of a new epoch."""
         if self._live:
             notes = [Text(f"  {note}") for note in self._notes]
             self._live.update(Group(headline(pace), *notes, side_by_side(excerpts)), refresh=True)
-        elif pace.epoch > self._told:
+        elif pace.last_epoch > self._told:
             self._console.print(line(pace, excerpts), markup=False, highlight=False)
-            self._told = pace.epoch
+            self._told = pace.last_epoch
 
     def note(self, text: str) -> None:
         """Something that happened; stays in sight."""
@@ -68,7 +68,7 @@ def headline(pace: Pace) -> Panel:
 
 def line(pace: Pace, excerpts: Sequence[Excerpted]) -> str:
     """The same in one line: the top row of the first excerpt stands for all."""
-    last = f"epoch {pace.epoch:>4}  {pace.last_rows:>6,} rows  {pace.last_ms:>6,.0f} ms"
+    last = f"epoch {pace.last_epoch:>4}  {pace.last_rows:>6,} rows  {pace.last_ms:>6,.0f} ms"
     text = f"{last}  {pace.rows:>9,} events so far  {pace.rejected} malformed"
     if excerpts and excerpts[0].rows:
         first = excerpts[0]

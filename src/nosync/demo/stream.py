@@ -74,7 +74,8 @@ def _tell_epochs(run: ns.Run, told: int, tell: Tell) -> int:
     for progress in run.recentProgress:
         if progress["epoch"] > told:
             told = progress["epoch"]
-            tell("epoch", rows=progress["numInputRows"], millis=progress["durationMs"]["triggerExecution"], safe=run.safe)
+            millis = progress["durationMs"]["triggerExecution"]
+            tell("epoch", epoch=told, rows=progress["numInputRows"], millis=millis, safe=run.safe)
     return told
 
 

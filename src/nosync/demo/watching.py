@@ -30,11 +30,12 @@ class Excerpted:
 
 @dataclass(frozen=True)
 class Pace:
-    """How the stream is doing: totals since the beginning, the last epoch, and up to which epoch it is safe against what."""
+    """How the stream is doing: totals since the beginning, the last epoch told of, and up to which epoch it is safe against what."""
 
     epoch: int = 0
     rows: int = 0
     rejected: int = 0
+    last_epoch: int = 0
     last_rows: int = 0
     last_ms: float = 0.0
     safe: Mapping[str, int] = field(default_factory=dict)
@@ -59,4 +60,4 @@ def pace_of(status: Mapping[str, Any], told: Sequence[Mapping[str, Any]], safe: 
     """Totals from the home, which no crash takes away; the last epoch from what the stream told."""
     rows, rejected = sum(status["rows"].values()), sum(status["rejected"].values())
     last = told[-1] if told else {}
-    return Pace(status["epoch"], rows, rejected, last.get("rows", 0), last.get("millis", 0.0), safe)
+    return Pace(status["epoch"], rows, rejected, last.get("epoch", 0), last.get("rows", 0), last.get("millis", 0.0), safe)
