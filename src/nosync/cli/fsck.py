@@ -96,7 +96,7 @@ def words(findings: Findings, verdict: Verdict, quick: bool = False) -> Iterator
 
 def _next(findings: Findings, verdict: Verdict) -> Iterator[str]:
     if findings.holdings["home"].damaged:
-        yield "A start trusts a file that is there: delete the damaged files of the home first, so that it replaces them."
+        yield "A start compares sizes, not bytes: delete the damaged files of the home first, so that it replaces them."
     yield f"The next start will {_do(findings, verdict.next, verdict.code)}"
     if "remote" in findings.holdings:
         alone = verdict.without_disk
