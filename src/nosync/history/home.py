@@ -77,7 +77,7 @@ class Home:
             "flow": image.declared.flow,
             "epoch": image.epoch,
             "opened": image.last_opened,
-            "safe": {"process": image.epoch, "host": self.synced},
+            "safe": {"process": image.epoch, "host": self.synced, **image.reached},
             "startedBy": _started(image),
             "shards": image.declared.shards,
             "views": list(self.views),

@@ -84,10 +84,10 @@ class RolledBack:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """All layers and records up to a record are on a tier."""
+    """All epochs up to this one are on a tier, for those who look without the run."""
 
     tier: str
-    number: int
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)

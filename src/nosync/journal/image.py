@@ -80,7 +80,7 @@ class Image:
             case RolledBack():
                 self._roll_back(entry.epoch)
             case Reached():
-                self.reached[entry.tier] = entry.number
+                self.reached[entry.tier] = entry.epoch
             case Releasing():
                 self.releasing[entry.sink] = entry.epoch
             case Released():

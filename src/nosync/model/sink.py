@@ -17,6 +17,9 @@ class Promise:
 class Outlet(Protocol):
     """Takes the output of a sink, one epoch after the other."""
 
+    def precise(self, sink: str) -> bool:
+        """Whether the sink makes nothing of an epoch that it had before."""
+
     def deliver(self, sink: str, epoch: int) -> None:
         """All of an epoch's output. `Unavailable` means: try this epoch again later."""
 

@@ -55,6 +55,9 @@ class LayerOutlet:
         for name, sink in program.sinks.items():
             sink.target.start(program.name, name)
 
+    def precise(self, sink: str) -> bool:
+        return self.program.sinks[sink].target.promise.guarantee == "precise"
+
     def deliver(self, sink: str, epoch: int) -> None:
         node = self.program.graph.sinks[sink]
         with self.journal.lock:

@@ -2,7 +2,8 @@
 
 A run that was fenced cannot record the intent, and so begins no delivery. With a remote the intent must be there, since that is where
 runs on other hosts
-are fenced. What was delivered is noted with the next record; a crash in between delivers those epochs again.
+are fenced. What was delivered is noted with the next record; a crash in between delivers again. To a sink that would show that, one
+epoch at a time.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,7 @@ class Releaser:
 
     def __init__(self, journal: Journal, sinks: Mapping[str, Release], outlet: Outlet, standings: Callable[[], Sequence[Standing]]) -> None:
         self.journal, self.sinks, self.outlet, self.standings = journal, sinks, outlet, standings
+        self.most = {sink: MOST_EPOCHS if outlet.precise(sink) else 1 for sink in sinks}
         self.delivered = {sink: journal.image.released.get(sink, 0) for sink in sinks}
         self.intended = dict.fromkeys(sinks, (0, 0))  # up to which epoch, in which record
 
@@ -46,7 +48,7 @@ class Releaser:
         with self.journal.lock:
             image = self.journal.image
             due = releasable(release, image.epoch, image.opened_in, self.standings())
-        due = min(due, done + MOST_EPOCHS)
+        due = min(due, done + self.most[sink])
         if due <= done:
             return False
         self.intended[sink] = (due, self.journal.append(Releasing(sink, due)))

@@ -7,6 +7,7 @@ The run gives each duty a thread (see `tending`); the simulation calls them in a
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from nosync.journal.entries import Reached
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.journal.past import Shelves, whole_image
@@ -48,6 +49,7 @@ class Upkeep:
         self.trimmer = Trimmer(journal, sources, list(sinks), self.standings, trim_batch)
         self.roller = Roller(journal, disk, remote, roll_records)
         self.looked = journal.image.epoch
+        self.told = journal.image.reached.get("site", 0)
         self.problems: dict[str, Problem] = {}
         self.sweepers = [Sweeper(journal, store) for store in (disk, remote) if store is not None]
 
@@ -102,11 +104,19 @@ class Upkeep:
 
     def tidy(self) -> bool:
         """Trims, rolls up, and sweeps: now and then it looks for what was left behind lately."""
+        self._tell_readers()
         everywhere = self._everywhere()
         if self.journal.image.epoch >= self.looked + LOOK_EPOCHS:
             self.look_for_orphans(whole=False)
         swept = [sweeper.step(everywhere) for sweeper in self.sweepers]
         return any([self.trimmer.step(), self.roller.step(min(everywhere, self._noticed())), *swept])
+
+    def _tell_readers(self) -> None:
+        """How far the remote is goes with the next record: nobody else can know it without asking there."""
+        for tier in self.standings():
+            if tier.survives == "site" and tier.epoch > self.told:
+                self.told = tier.epoch
+                self.journal.note(Reached("site", tier.epoch))
 
     def look_for_orphans(self, whole: bool = True) -> int:
         """The whole past costs O(history): once after a start."""
