@@ -7,8 +7,9 @@ PYTEST_ARGS ?=
 BENCH_ARGS ?=
 DEMO_ARGS ?=
 SIMULATE_ARGS ?=
+CRASH_ARGS ?=
 
-.PHONY: help setup demo test check simulate bench bench-durability clean
+.PHONY: help setup demo test check simulate crash-test bench bench-durability clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -33,6 +34,9 @@ check: $(READY) ## lint, types, import order, file sizes
 
 simulate: $(READY) ## a million seeded histories of crashes and losses (SIMULATE_ARGS="--histories 10000")
 	@$(VENV)/bin/python -m tests.simulation $(SIMULATE_ARGS)
+
+crash-test: $(READY) ## 100 real kills of drivers, workers and executors (CRASH_ARGS="--kills 20 --seed 7")
+	@$(VENV)/bin/python -m tests.crash $(CRASH_ARGS)
 
 bench: $(READY) ## figures against Spark Structured Streaming (BENCH_ARGS=--quick for a smoke run)
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)
