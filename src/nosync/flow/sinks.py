@@ -52,6 +52,8 @@ class ParquetFolder:
     def start(self, flow: str, sink: str) -> None:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            for begun in self.folder.glob(".epoch-*.parquet.*"):  # by a run that was killed
+                begun.unlink(missing_ok=True)
         except OSError as error:
             words = f'sink "{sink}": folder "{self.folder}" cannot be made: {error.strerror}'
             raise Invalid(words, hint="Choose another folder.") from None
