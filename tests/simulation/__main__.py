@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 from .coverage import table
 from .history import simulate
-from .test_simulation import STEPS, some
+from .test_simulation import some, steps_of
 
 
 def main() -> int:
@@ -22,7 +22,7 @@ def main() -> int:
     options.add_argument("--seed", type=int, help="one history alone, with its traceback")
     given = options.parse_args()
     if given.seed is not None:
-        print(f"{simulate(given.seed, STEPS).operations} operations; nothing broke")
+        print(f"{simulate(given.seed, steps_of(given.seed)).operations} operations; nothing broke")
         return 0
     started, done, seen, broken = time.monotonic(), 0, Counter[tuple[str, str, str]](), 0
     last = given.first + given.histories

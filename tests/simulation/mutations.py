@@ -39,12 +39,12 @@ def _blind(kind: type, method: str, when: Callable[[str], bool], answer: Any) ->
     return patch.object(kind, method, changed)
 
 
-@mutation(5)
+@mutation(69)
 def the_home_is_not_asked_for_newer_runs() -> Any:
     return _blind(Cache, "exists", lambda name: name.startswith(RUNS), lambda *_: False)
 
 
-@mutation(200)
+@mutation(377)
 def the_remote_is_not_asked_for_newer_runs() -> Any:
     return _blind(Away, "exists", lambda name: name.startswith(RUNS), lambda *_: False)
 
@@ -54,12 +54,12 @@ def records_overwrite_each_other_in_the_home() -> Any:
     return _blind(Cache, "create", lambda name: name.startswith(RECORDS), lambda self, name, content: self.replace(name, content))
 
 
-@mutation(123)
+@mutation(98)
 def records_overwrite_each_other_on_the_remote() -> Any:
     return _blind(Away, "create", lambda name: name.startswith(RECORDS), lambda self, name, content: self.replace(name, content))
 
 
-@mutation(393)
+@mutation(352)
 def the_chain_of_digests_is_not_followed() -> Any:
     plain = chain.decode
     return patch.object(chain, "decode", lambda content, number, previous: plain(content, number, None))
@@ -80,12 +80,12 @@ def folders_of_layers_are_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("layers/"))
 
 
-@mutation(15)
+@mutation(18)
 def input_is_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("input/"))
 
 
-@mutation(15)
+@mutation(18)
 def folders_of_input_are_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("input/"))
 
@@ -100,32 +100,32 @@ def the_folder_of_records_is_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("journal/records/"))
 
 
-@mutation(20)
+@mutation(62)
 def rollups_are_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("journal/rollups/"))
 
 
-@mutation(20)
+@mutation(62)
 def the_folder_of_rollups_is_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("journal/rollups/"))
 
 
-@mutation(20)
+@mutation(104)
 def segments_are_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("journal/segments/"))
 
 
-@mutation(20)
+@mutation(104)
 def the_folder_of_segments_is_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("journal/segments/"))
 
 
-@mutation(1)
+@mutation(8)
 def input_is_not_shipped() -> Any:
     return _blind(Away, "upload", lambda name: name.startswith("input/"), lambda *_: 0)
 
 
-@mutation(4)
+@mutation(58)
 def layers_are_not_shipped() -> Any:
     return _blind(Away, "upload", lambda name: name.startswith("layers/"), lambda *_: 0)
 
@@ -135,7 +135,7 @@ def torn_layers_are_believed() -> Any:
     return patch.object(history, "doubtful", lambda *_: frozenset())
 
 
-@mutation(1036)
+@mutation(1700)
 def the_claim_of_another_history_is_believed() -> Any:
     def claimed(disk: Any, chain: Any) -> int:
         number = (disk.read(host.SYNCED) or b"").partition(b" ")[0]
@@ -144,7 +144,7 @@ def the_claim_of_another_history_is_believed() -> Any:
     return patch.multiple(history, synced_number=claimed)
 
 
-@mutation(77)
+@mutation(27)
 def no_intent_is_recorded_before_a_release() -> Any:
     def intend(self: Any, sink: str, kind: Any, done: int) -> bool:
         image = self.journal.image
@@ -155,7 +155,7 @@ def no_intent_is_recorded_before_a_release() -> Any:
     return _both(patch.object(release.Releaser, "_intend", intend), patch.object(Journal, "look", lambda self: None))
 
 
-@mutation(6)
+@mutation(16)
 def an_intent_need_not_be_on_the_remote() -> Any:
     def step(self: Any, sink: str, kind: Any) -> bool:
         shipped, self.journal.shipped = self.journal.shipped, 1 << 60
@@ -175,22 +175,22 @@ def _away_unasked_by_look() -> Any:
     return patch.object(Journal, "look", look)
 
 
-@mutation(0)
+@mutation(118)
 def output_is_released_as_soon_as_it_is_computed() -> Any:
     return patch.object(release, "releasable", lambda kind, computed, *_: computed)
 
 
-@mutation(0)
+@mutation(10)
 def input_is_trimmed_before_it_is_safe() -> Any:
     return patch.object(trimming, "trimmable", lambda safe, released: 1 << 30 if safe else 0)
 
 
-@mutation(328)
+@mutation(1150)
 def input_is_trimmed_before_it_is_released() -> Any:
     return patch.object(trimming, "trimmable", lambda safe, released: trimmable(safe, []))
 
 
-@mutation(0)
+@mutation(982)
 def input_is_trimmed_before_the_boundary_is_recorded() -> Any:
     def step(self: Any, source: str) -> bool:
         image = self.journal.image
@@ -206,12 +206,12 @@ def input_is_trimmed_before_the_boundary_is_recorded() -> Any:
     return patch.object(trimming.Trimmer, "_step", step)
 
 
-@mutation(0)
+@mutation(59)
 def files_of_newer_runs_are_swept() -> Any:
     return patch("nosync.store.sweeper.sweepable", lambda name, generation, since, epoch: True)
 
 
-@mutation(0)
+@mutation(2)
 def swept_without_a_boundary() -> Any:
     def look(self: Any, image: Any) -> int:
         known = {layer.path for layer in image.newest_layers()}
@@ -223,7 +223,7 @@ def swept_without_a_boundary() -> Any:
     return patch.object(Sweeper, "look", look)
 
 
-@mutation(0)
+@mutation(2)
 def records_are_rolled_up_before_every_tier_has_them() -> Any:
     plain = Roller.step
     return patch.object(Roller, "step", lambda self, everywhere: plain(self, 1 << 60))

@@ -21,7 +21,7 @@ from nosync.model.errors import Conflict, OutcomeUnknown, Unavailable
 T = TypeVar("T")
 WRITES = ("create", "replace", "delete", "upload", "download", "sync_files", "sync_folders", "deliver")
 
-SELDOM = {"remote.delete": 150, "remote.replace": 15, "remote.download": 5, "sink.deliver": 5, "home.delete": 3}
+SELDOM = {"remote.delete": 12, "remote.replace": 10, "remote.download": 5, "sink.deliver": 5, "home.delete": 3}
 
 
 class Crash(BaseException):
