@@ -58,7 +58,7 @@ class Life:
         known = self.openings()
         taken = [entry.slices["lasting"]["last"] for entry in known if "lasting" in entry.slices]
         self.fleeting = Fleeting(disk, self.journal.run)
-        self.lasting = LastingReader(history.lasting, max(taken, default=0))
+        self.lasting = LastingReader(history.lasting, max(taken, default=0), self.check_trim)
         sources = {"lasting": self.lasting, "fleeting": self.fleeting}
         self.epochs = Epochs(self.journal, sources, self.engine, lambda: 0.0)
         trims = sources if history.trims else {}
@@ -71,6 +71,15 @@ class Life:
         """Every epoch of the one history, from the journal."""
         shelves = Shelves(self.history.disk, self.history.remote)
         return openings(shelves, self.journal.base, self.journal.after(self.journal.base))
+
+    def check_trim(self, slice: dict[str, Any]) -> None:
+        """Called by the source when it is told to let go."""
+        image = self.journal.image
+        epoch = next(epoch for epoch, entry in image.opened.items() if entry.slices.get("lasting") == slice)
+        if image.trimmed.get("lasting", 0) < epoch:
+            raise Broken(f"epoch {epoch} is trimmed and no record says so")
+        if epoch not in self.history.sink.got:
+            raise Broken(f"epoch {epoch} is trimmed before the sink has it")
 
     def precise(self, sink: str) -> bool:
         return self.history.sink.release == "safe"  # either will do
@@ -143,6 +152,8 @@ class History:
         self.world.faults, self.world.crashes, self.world.interludes = self.rates
         for _ in range(steps):
             self.tick()
+        for _ in range(steps // 2):
+            self.guarded(self.start if self.life is None else self.tidy_up)
         self.world.faults = self.world.crashes = self.world.interludes = 0.0
         self.life = self.life if self.world.random.random() < 0.5 else None
         self.settle()
@@ -189,6 +200,16 @@ class History:
         except Fenced as error:
             if self.generation() <= self.life.journal.generation:
                 raise Broken("fenced by nobody") from error
+            self.life = None
+
+    def tidy_up(self) -> None:
+        """All duties, still under faults: what is only done when there is time comes to be done."""
+        assert self.life is not None
+        try:
+            for duty in self.life.upkeep.duties().values():
+                duty()
+            self.note_claims(self.life)
+        except Fenced:
             self.life = None
 
     def zombie_acts(self) -> None:

@@ -11,7 +11,6 @@ from nosync.journal.names import RECORDS, RUNS
 from nosync.journal.rolling import Roller
 from nosync.model.safety import trimmable
 from nosync.runtime import release, trimming
-from nosync.store import host
 from nosync.store.sweeper import Sweeper
 
 from . import history
@@ -135,15 +134,6 @@ def torn_layers_are_believed() -> Any:
     return patch.object(history, "doubtful", lambda *_: frozenset())
 
 
-@mutation(1700)
-def the_claim_of_another_history_is_believed() -> Any:
-    def claimed(disk: Any, chain: Any) -> int:
-        number = (disk.read(host.SYNCED) or b"").partition(b" ")[0]
-        return min(int(number), chain.number) if number.isdigit() else 0
-
-    return patch.multiple(history, synced_number=claimed)
-
-
 @mutation(27)
 def no_intent_is_recorded_before_a_release() -> Any:
     def intend(self: Any, sink: str, kind: Any, done: int) -> bool:
@@ -185,7 +175,7 @@ def input_is_trimmed_before_it_is_safe() -> Any:
     return patch.object(trimming, "trimmable", lambda safe, released: 1 << 30 if safe else 0)
 
 
-@mutation(1150)
+@mutation(0)
 def input_is_trimmed_before_it_is_released() -> Any:
     return patch.object(trimming, "trimmable", lambda safe, released: trimmable(safe, []))
 

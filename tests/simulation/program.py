@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,6 +51,7 @@ class LastingReader:
 
     source: Lasting
     position: int
+    check: Callable[[dict[str, Any]], None] = lambda slice: None
 
     def available(self) -> dict[str, Any] | None:
         end = min(len(self.source.events), self.position + 3)
@@ -64,6 +65,7 @@ class LastingReader:
         return {}
 
     def trim(self, slice: dict[str, Any]) -> None:
+        self.check(slice)
         self.source.trimmed = max(self.source.trimmed, slice["last"])
 
 

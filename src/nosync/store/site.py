@@ -59,6 +59,7 @@ class LayerShipper:
         self.placed = set(remote.sizes(LAYERS))
         self.number = journal.number
         self.waiting: dict[Place, list[LayerInfo]] = {}
+        self.spans: set[tuple[int, int]] = set()
         self._begin_again()
         self.looked = -1
         self.epoch = 0
@@ -78,7 +79,14 @@ class LayerShipper:
         return Standing("site", shipped, min(self.epoch, epoch_on(self.journal, shipped)), behind, objects, sent, problem)
 
     def _reached(self) -> int:
-        return min([epoch_on(self.journal, self.number), *(layers[0].lower - 1 for layers in self.waiting.values() if layers)])
+        """The newest epoch whose state can be read there: all before it is there, and no layer spans it that has no finer ones beside
+        it.
+        """
+        epoch = min([epoch_on(self.journal, self.number), *(layers[0].lower - 1 for layers in self.waiting.values() if layers)])
+        for lower, upper in sorted(self.spans, reverse=True):
+            if lower <= epoch < upper - 1:
+                epoch = lower - 1
+        return epoch
 
     def step(self) -> bool:
         """Ships one layer; says whether there was one."""
@@ -92,6 +100,8 @@ class LayerShipper:
         self.objects += 1
         self.placed.add(layer.path)
         place = (layer.operator, layer.shard)
+        if any(within(other, layer) and other != layer for other in self.waiting[place]):
+            self.spans.add((layer.lower, layer.upper))
         self.waiting[place] = [other for other in self.waiting[place] if not within(other, layer)]
         self.unconfirmed.append((named, self._reached()))
         return True
@@ -117,7 +127,9 @@ class LayerShipper:
         return bool(records)
 
     def _begin_again(self) -> None:
-        self.waiting = {place: uncovered(layers, self.placed) for place, layers in self._traces().items()}
+        traces = self._traces()
+        self.waiting = {place: uncovered(layers, self.placed) for place, layers in traces.items()}
+        self.spans = {span for layers in traces.values() for span in spans(layers, self.placed)}
 
     def _traces(self) -> dict[Place, list[LayerInfo]]:
         with self.journal.lock:
@@ -164,3 +176,11 @@ def uncovered(layers: Iterable[LayerInfo], placed: set[str]) -> list[LayerInfo]:
     known = list(layers)
     there = cover([layer for layer in known if layer.path in placed], max((layer.upper for layer in known), default=0))
     return [leaf for leaf in finest(known) if not any(within(leaf, layer) for layer in there)]
+
+
+def spans(layers: Iterable[LayerInfo], placed: set[str]) -> set[tuple[int, int]]:
+    """The epochs of placed layers that stand for finer ones which are not there: the state within them cannot be read."""
+    known = list(layers)
+    coarse = [layer for layer in known if layer.path in placed and layer.upper > layer.lower + 1]
+    missing = [leaf for leaf in finest(known) if leaf.path not in placed]
+    return {(layer.lower, layer.upper) for layer in coarse if any(within(leaf, layer) for leaf in missing)}
