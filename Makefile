@@ -20,7 +20,7 @@ $(READY): pyproject.toml tools/setup.sh
 	@bash tools/setup.sh $(VENV)
 	@touch $@
 
-demo: $(READY) ## a live auction through a kill -9, about 45 seconds
+demo: $(READY) ## a live auction through a kill -9, about a minute
 	@$(VENV)/bin/python -m nosync.demo $(DEMO_ARGS)
 
 test: $(READY) ## the whole test suite (PYTEST_ARGS="-m 'not spark'" for the quick part)
