@@ -7,7 +7,8 @@ from pyspark.sql.types import StructField, StructType
 
 from nosync.catalyst.arrow import arrow_schema
 from nosync.catalyst.bridge import Catalyst, items, kind
-from nosync.catalyst.graph import HASH, ROW, AccumulateNode, Backing, Branch, Graph, Hole, SourceNode, Template, ViewNode
+from nosync.catalyst.graph import HASH, ROW, Backing, Branch, Graph, Hole, SourceNode, Template, ViewNode
+from nosync.catalyst.operators import AccumulateNode
 from nosync.catalyst.query import Query
 from nosync.catalyst.refusal import check_analyzed
 from nosync.catalyst.spread import spread_joins

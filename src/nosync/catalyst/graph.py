@@ -7,14 +7,15 @@ Nodes own templates; only stateful nodes own state, known by the operator's name
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from nosync.catalyst.bridge import Java, Target
-from nosync.kernels.accumulate import Accumulation
-from nosync.kernels.join import Joining
-from nosync.kernels.matching import Matching
+
+if TYPE_CHECKING:
+    from nosync.catalyst.operators import AccumulateNode
 
 DIFF = "_diff"
 HASH = "_hash"
@@ -88,47 +89,16 @@ class SourceNode:
     placed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Plain:
-    """An operator's keys and inputs where they are no more than columns of one source: tasks may then read those themselves."""
+@dataclass(eq=False, slots=True, kw_only=True)
+class Operator:
+    """A node that keeps state, known by its name. `feed` is what goes to its shards, `schema` the columns of its change.
 
-    source: str
-    keys: tuple[str, ...]
-    inputs: tuple[str, ...]
-
-
-@dataclass(eq=False, slots=True)
-class AccumulateNode:
-    """An aggregate kept as accumulators. Its change: keys, results."""
+    Each kind is a subclass in `operators` or beside what makes it; `spark.steps` says how it runs.
+    """
 
     name: str
     feed: Template
-    spec: Accumulation
     schema: StructType
-    view: str = ""
-    append_only: bool = False
-    placed: bool = True
-    plan: Java = None
-    plain: Plain | None = None
-
-    @property
-    def fingerprint(self) -> str:
-        return self.feed.fingerprint
-
-
-@dataclass(eq=False, slots=True)
-class RegroupNode:
-    """An aggregate recomputed by Spark for the touched groups. `empty` gives its row over no input where it has no key."""
-
-    name: str
-    feed: Template
-    evaluate: Branch
-    gathered: "GatheredNode"
-    payload: pa.Schema
-    settled: pa.Schema
-    keys: int
-    schema: StructType
-    empty: Java | None = None
     view: str = ""
     append_only: bool = False
     placed: bool = True
@@ -137,6 +107,16 @@ class RegroupNode:
     @property
     def fingerprint(self) -> str:
         return self.feed.fingerprint
+
+    @property
+    def traces(self) -> tuple[str, ...]:
+        """The names under which it keeps state."""
+        return (self.name,)
+
+    @property
+    def whole(self) -> bool:
+        """Whether it has a row even over no input."""
+        return False
 
 
 @dataclass(eq=False, slots=True)
@@ -146,44 +126,6 @@ class GatheredNode:
     name: str
     schema: StructType
     placed: bool = False
-
-
-@dataclass(eq=False, slots=True)
-class JoinNode:
-    """Two collections joined on their keys. `payloads` are what the sides keep. A column `_tells`, if any, says what a row stands for."""
-
-    name: str
-    feed: Template
-    spec: Joining
-    payloads: tuple[pa.Schema, pa.Schema]
-    schema: StructType
-    view: str = ""
-    append_only: bool = False
-    placed: bool = True
-    plan: Java = None
-
-    @property
-    def fingerprint(self) -> str:
-        return self.feed.fingerprint
-
-
-@dataclass(eq=False, slots=True)
-class MatchNode:
-    """Rows of one side of a join, by whether they are part of any of the pairs that its input tells. `columns` are the side's."""
-
-    name: str
-    feed: Template
-    spec: Matching
-    columns: pa.Schema
-    schema: StructType
-    view: str = ""
-    append_only: bool = False
-    placed: bool = True
-    plan: Java = None
-
-    @property
-    def fingerprint(self) -> str:
-        return self.feed.fingerprint
 
 
 @dataclass(eq=False, slots=True)
@@ -214,11 +156,10 @@ class ViewNode:
 class Backing:
     """The view is these columns (keys first, then results) of the operator's state."""
 
-    node: AccumulateNode
+    node: "AccumulateNode"
     columns: list[int]
 
 
-Operator = AccumulateNode | RegroupNode | JoinNode | MatchNode
 Node = SourceNode | Operator | GatheredNode | ViewNode
 
 

@@ -9,7 +9,8 @@ from nosync.catalyst.aggregates import Parts, rebind, take_apart
 from nosync.catalyst.arrow import arrow_schema, arrow_type
 from nosync.catalyst.bridge import Java, children, data_type, items, kind
 from nosync.catalyst.fingerprint import fingerprint, text
-from nosync.catalyst.graph import GHOST, HASH, ROW, AccumulateNode, Branch, GatheredNode, Hole, RegroupNode, Template
+from nosync.catalyst.graph import GHOST, HASH, ROW, Branch, GatheredNode, Hole, Template
+from nosync.catalyst.operators import AccumulateNode, RegroupNode
 from nosync.catalyst.plain import plain_columns
 from nosync.catalyst.refusal import check_key
 from nosync.model.errors import Refused
@@ -39,7 +40,7 @@ def _accumulated(query: "Query", plan: Java, child: Template, parts: Parts) -> T
         schema = StructType([StructField(f"{letter}{i}", type) for letter, i, type in columns])
         feed = query.feed(child, keys, [("k", keys), ("i", parts.inputs)], rows=False)
         feed.fingerprint = fingerprint(text(plan, deep=False), [child])
-        node = AccumulateNode(query.operator_name("aggregate"), feed, spec, schema, query.view, plan=plan)
+        node = AccumulateNode(name=query.operator_name("aggregate"), feed=feed, schema=schema, view=query.view, plan=plan, spec=spec)
         node.plain = plain_columns(child, spec, parts.grouping, parts.inputs)
         query.operators.append(node)
     key_columns = [query.catalyst.attribute(f"k{i}", key.dataType()) for i, key in enumerate(keys)]
@@ -91,7 +92,10 @@ def _regroup_node(query: "Query", plan: Java, child: Template) -> RegroupNode:
     settled = pa.schema(key_types + [(f.name, f.type) for f in arrow_schema(schema, f'view "{query.view}"')])
     evaluate = _evaluation(query, plan, child, gathered, grouping, output)
     empty = None if grouping else plan
-    node = RegroupNode(name, feed, evaluate, gathered, payload, settled, len(keys), schema, empty, query.view, plan=plan)
+    node = RegroupNode(
+        name=name, feed=feed, schema=schema, view=query.view, plan=plan,
+        evaluate=evaluate, gathered=gathered, payload=payload, settled=settled, keys=len(keys), empty=empty,
+    )  # fmt: skip
     query.operators.append(node)
     return node
 

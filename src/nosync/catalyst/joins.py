@@ -15,8 +15,9 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 from nosync.catalyst.arrow import arrow_type
 from nosync.catalyst.bridge import Catalyst, Java, children, data_type, items, kind
 from nosync.catalyst.fingerprint import fingerprint, text
-from nosync.catalyst.graph import HASH, ROW, SIDE, TELLS, Branch, Hole, JoinNode, Template
+from nosync.catalyst.graph import HASH, ROW, SIDE, TELLS, Branch, Hole, Template
 from nosync.catalyst.matches import by_pair, existence
+from nosync.catalyst.operators import JoinNode
 from nosync.catalyst.refusal import check_key, refuse_node
 from nosync.kernels.join import LEFT, MATCHED, RIGHT, How, Joining
 
@@ -139,8 +140,8 @@ class _JoinNodes:
         feed.fingerprint = fingerprint(text(self.plan, deep=False), [self.left, self.right])
         payloads = self._payload("l", self.left.output, names[0]), self._payload("r", self._right_output, names[1])
         return JoinNode(
-            self.query.operator_name("join"), feed, spec, payloads, self._schema(), self.query.view,
-            append_only=append_only and self.how in ("inner", "semi"), placed=bool(self.keys.left), plan=self.plan,
+            name=self.query.operator_name("join"), feed=feed, schema=self._schema(), view=self.query.view, plan=self.plan,
+            append_only=append_only and self.how in ("inner", "semi"), placed=bool(self.keys.left), spec=spec, payloads=payloads,
         )  # fmt: skip
 
     def _names(self, keys: list[Java], letter: str, output: list[Java]) -> tuple[str, ...]:

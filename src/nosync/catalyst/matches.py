@@ -13,7 +13,8 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 from nosync.catalyst.arrow import arrow_type
 from nosync.catalyst.bridge import Catalyst, Java, children, data_type, items
 from nosync.catalyst.fingerprint import fingerprint, text
-from nosync.catalyst.graph import HASH, TELLS, Branch, Hole, MatchNode, Template
+from nosync.catalyst.graph import HASH, TELLS, Branch, Hole, Template
+from nosync.catalyst.operators import MatchNode
 from nosync.kernels.join import LEFT, MATCHED, RIGHT, How
 from nosync.kernels.matching import Matching, Wanted
 
@@ -66,4 +67,6 @@ def _node(query: "Query", plan: Java, spec: Matching, pairs: Template, own: list
     what = f'view "{query.view}"'
     kept = pa.schema([(name, arrow_type(data_type(a), f'{what}, column "{a.name()}",')) for name, a in named[: len(own)]])
     schema = StructType([StructField(name, data_type(a)) for name, a in named[:-1]] + [StructField(TELLS, IntegerType())])
-    return MatchNode(query.operator_name("matches"), feed, spec, kept, schema, query.view, plan=plan)
+    return MatchNode(
+        name=query.operator_name("matches"), feed=feed, schema=schema, view=query.view, plan=plan, spec=spec, columns=kept
+    )

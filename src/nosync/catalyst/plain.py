@@ -6,7 +6,8 @@ Then Spark has nothing to compute below it, and tasks may read the columns from 
 import pyarrow as pa
 
 from nosync.catalyst.bridge import Java, items, kind
-from nosync.catalyst.graph import Branch, Hole, Plain, SourceNode, Template
+from nosync.catalyst.graph import Branch, Hole, SourceNode, Template
+from nosync.catalyst.operators import Plain
 from nosync.kernels.accumulate import Accumulation
 from nosync.kernels.xxhash64 import hashable
 

@@ -2,19 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 
-from nosync.catalyst.graph import AccumulateNode, Graph, JoinNode, MatchNode, Node, RegroupNode, ViewNode
+from nosync.catalyst.graph import Graph, Node, Operator, ViewNode
 from nosync.catalyst.walk import inputs
 
 
 def traces_of(node: Node) -> tuple[str, ...]:
     """The names under which the node itself keeps state."""
     match node:
-        case AccumulateNode() | MatchNode():
-            return (node.name,)
-        case RegroupNode():
-            return (f"{node.name}/rows", node.name)
-        case JoinNode():
-            return (f"{node.name}/left", f"{node.name}/right")
+        case Operator():
+            return node.traces
         case ViewNode():
             return (node.operator,) if node.feed is not None else ()
     return ()

@@ -1,6 +1,6 @@
 """What can be said of a node by looking at what it stands on."""
 
-from nosync.catalyst.graph import AccumulateNode, Branch, GatheredNode, Node, Operator, Piece, RegroupNode, SourceNode, ViewNode, holes
+from nosync.catalyst.graph import Branch, GatheredNode, Node, Piece, SourceNode, ViewNode, holes
 
 
 def inputs(node: Node) -> list[Node]:
@@ -11,16 +11,6 @@ def inputs(node: Node) -> list[Node]:
         case ViewNode():
             return [hole.node for hole in holes(node.body.piece)]
     return [hole.node for hole in holes(node.feed.piece)]
-
-
-def whole(node: Operator) -> bool:
-    """Whether the node has a row even over no input."""
-    match node:
-        case AccumulateNode():
-            return node.spec.whole
-        case RegroupNode():
-            return node.empty is not None
-    return False
 
 
 def late(node: Node) -> bool:

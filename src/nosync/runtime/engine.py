@@ -6,7 +6,8 @@ from functools import partial, reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from nosync.catalyst.graph import RegroupNode, SourceNode
+from nosync.catalyst.graph import SourceNode
+from nosync.catalyst.operators import RegroupNode
 from nosync.journal.entries import Opened, Slice
 from nosync.model.engine import Covers, Outcome
 from nosync.runtime.program import Program

@@ -6,7 +6,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from nosync.catalyst.bridge import Catalyst, Java, items
-from nosync.catalyst.graph import RegroupNode
+from nosync.catalyst.operators import RegroupNode
 
 
 def empty_result(session: SparkSession, node: RegroupNode) -> pa.RecordBatch | str:

@@ -12,39 +12,21 @@ import pyarrow as pa
 from pyspark import RDD, Accumulator
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
+from pyspark.sql.types import LongType, StructType
 
-from nosync.catalyst.arrow import arrow_schema
 from nosync.catalyst.bridge import Catalyst, Java, items
-from nosync.catalyst.graph import (
-    AccumulateNode,
-    Branch,
-    GatheredNode,
-    Graph,
-    Hole,
-    JoinNode,
-    MatchNode,
-    Node,
-    Piece,
-    RegroupNode,
-    SourceNode,
-    ViewNode,
-    holes,
-)
+from nosync.catalyst.graph import Branch, GatheredNode, Graph, Hole, Node, Operator, Piece, SourceNode, ViewNode, holes
 from nosync.catalyst.traces import traces_of, wanted_ends
 from nosync.catalyst.walk import late as late_node
-from nosync.catalyst.walk import stateful, whole
+from nosync.catalyst.walk import stateful
 from nosync.model.layers import Kind, LayerInfo
 from nosync.model.shards import shard_expression
-from nosync.spark.accumulate import AccumulateTask
-from nosync.spark.direct import FEW_SHARDS, AloneTask, DirectTask
-from nosync.spark.join import JoinTask, MatchTask
+from nosync.spark.direct import FEW_SHARDS, AloneTask
 from nosync.spark.receipts import Receipt, agreed, collector
-from nosync.spark.retain import GatherTask, RetainTask, SettleTask
+from nosync.spark.retain import RetainTask
+from nosync.spark.steps import NOTHING, change_of, direct_task
 from nosync.spark.task import Work
 
-NOTHING = StructType([StructField("_nothing", IntegerType())])
-BLOBS = StructType([StructField("_shard", IntegerType()), StructField("blob", BinaryType())])
 Covers = Callable[[str], dict[int, tuple[LayerInfo, ...]]]
 
 
@@ -132,7 +114,7 @@ class EpochJob:
 
     def _alone(self, ends: list[Node]) -> AloneTask | None:
         """All there is to do as one task, if Spark has nothing to compute in it: then there is nothing to plan either."""
-        found = [self._direct_task(node) for node in ends]
+        found = [direct_task(self, node) for node in ends]
         tasks = tuple(task for task in found if task is not None and task.accumulate.output is None)
         return AloneTask(tasks) if len(tasks) == len(ends) and self.setting.shards <= FEW_SHARDS else None
 
@@ -173,13 +155,13 @@ class EpochJob:
             case SourceNode():
                 return node.name in self.changes
             case ViewNode():
-                return self._piece_moves(node.body.piece)
+                return self.piece_moves(node.body.piece)
             case GatheredNode():
                 return False
-        unborn = whole(node) and not self.covers(node.name)
-        return unborn or self._piece_moves(node.feed.piece)
+        unborn = node.whole and not self.covers(node.name)
+        return unborn or self.piece_moves(node.feed.piece)
 
-    def _piece_moves(self, piece: Piece) -> bool:
+    def piece_moves(self, piece: Piece) -> bool:
         return any(self._moves(hole.node) for hole in holes(piece))
 
     def plan(self, node: Node) -> Java:
@@ -199,15 +181,17 @@ class EpochJob:
                 return _logical(self.changes[node.name]() if node.name in self.changes else self._nothing(node))
             case ViewNode():
                 return self._fill(node.body.piece)
-            case AccumulateNode():
-                return _logical(self._accumulate(node))
-            case RegroupNode():
-                return _logical(self._regroup(node))
-            case JoinNode():
-                return _logical(self._join(node))
-            case MatchNode():
-                return _logical(self._match(node))
+            case Operator():
+                return _logical(change_of(self, node))
         raise AssertionError(node)
+
+    def rows(self, piece: Piece) -> DataFrame:
+        """A template with this epoch's changes in its holes."""
+        return self.catalyst.frame(self._fill(piece))
+
+    def provide(self, node: GatheredNode, rows: DataFrame) -> None:
+        """What stands for the node from here on."""
+        self.frames[id(node)] = _logical(rows)
 
     def _nothing(self, node: SourceNode) -> DataFrame:
         return self.setting.session.createDataFrame([], StructType(list(node.schema.fields)).add("_diff", LongType()))
@@ -221,52 +205,19 @@ class EpochJob:
         """The columns of a change in the place of the hole's attributes."""
         return self.catalyst.renamed(items(plan.output()), hole.targets(), plan)
 
-    def _work(self, operator: str, kind: Kind) -> Work:
+    def work(self, operator: str, kind: Kind) -> Work:
         s = self.setting
         writes = None if self.targets is None else self.targets.get(operator, frozenset())
         return Work(s.home, s.flow, s.run, operator, self.lower, self.upper, s.shards, kind, self.covers(operator), self.receipts, writes)
 
-    def _exchange(self, frame: DataFrame, node: Node | None = None) -> DataFrame:
+    def exchange(self, frame: DataFrame, node: Node | None = None) -> DataFrame:
         """Rows to their shards. Of a node that only writes some shards and that nobody reads, only rows of these."""
         if node is not None and self.targets is not None and node in wanted_ends(self.setting.graph, self.targets):
             shards = frozenset[int]().union(*(self.targets.get(trace, frozenset()) for trace in traces_of(node)))
             frame = frame.where(self.setting.shard.isin(*shards))
         return frame.repartitionById(self.setting.shards, self.setting.shard)
 
-    def _accumulate_task(self, node: AccumulateNode) -> AccumulateTask:
-        read = bool(self.consumers.get(id(node)))
-        output = arrow_schema(_changing(node.schema), node.name) if read else None
-        return AccumulateTask(self._work(node.name, "upserts"), node.spec, output)
-
-    def _direct_task(self, node: Node) -> DirectTask | None:
-        """The operator's task if it can read its input itself."""
-        if not isinstance(node, AccumulateNode) or node.plain is None or node.plain.source not in self.direct or self.targets is not None:
-            return None
-        task = self._accumulate_task(node)
-        return None if task.unborn else DirectTask(task, node.plain, self.direct[node.plain.source])
-
-    def _accumulate(self, node: AccumulateNode) -> DataFrame:
-        task, direct = self._accumulate_task(node), self._direct_task(node)
-        declared = NOTHING if task.output is None else _changing(node.schema)
-        if direct is not None:
-            return self._directly(direct, declared)
-        rows = self.catalyst.frame(self._fill(node.feed.piece))
-        if task.unborn:
-            rows = rows.unionAll(self._marker(rows))
-        if self._is_wide(node.feed.piece):
-            blobs = rows.mapInArrow(task.combine_rows, BLOBS).repartitionById(self.setting.shards, self.setting.blob_shard)
-            return blobs.mapInArrow(task.reduce_blobs, declared)
-        return self._exchange(rows, node).mapInArrow(task.reduce_rows, declared)
-
-    def _directly(self, task: DirectTask, declared: StructType) -> DataFrame:
-        session, shards = self.setting.session, self.setting.shards
-        if shards <= FEW_SHARDS:
-            return session.range(0, shards, 1, shards).mapInArrow(task.by_shard, declared)
-        shares = session.range(0, len(task.paths), 1, len(task.paths))
-        blobs = shares.mapInArrow(task.by_share, BLOBS).repartitionById(shards, self.setting.blob_shard)
-        return blobs.mapInArrow(task.accumulate.reduce_blobs, declared)
-
-    def _marker(self, rows: DataFrame) -> DataFrame:
+    def marker(self, rows: DataFrame) -> DataFrame:
         """A row that counts for nothing, so that the task of a group without a key runs even where no row arrives."""
         values = {"_hash": F.lit(42), "_diff": F.lit(0), "_row": F.lit(0), "_ghost": F.lit(True)}
         columns = [
@@ -274,48 +225,12 @@ class EpochJob:
         ]
         return self.setting.session.range(1).select(columns)
 
-    def _is_wide(self, piece: Piece) -> bool:
-        if isinstance(piece, Branch):
-            return any(self._is_wide(child) for child in piece.children)
-        if isinstance(piece.node, ViewNode):
-            return self._is_wide(piece.node.body.piece)
-        return isinstance(piece.node, SourceNode) and piece.node.name in self.wide
-
-    def _regroup(self, node: RegroupNode) -> DataFrame:
-        gathered = arrow_schema(node.gathered.schema, node.name)
-        gather = GatherTask(self._work(f"{node.name}/rows", "diffs"), node.payload, node.keys, gathered)
-        rows = self._exchange(self.catalyst.frame(self._fill(node.feed.piece)), node)
-        touched = rows.mapInArrow(gather, node.gathered.schema)
-        self.frames[id(node.gathered)] = _logical(touched)
-        results = self.catalyst.frame(self._fill(node.evaluate))
-        schema = _changing(node.schema)
-        empty = self.setting.empties.get(node.name)
-        settle = SettleTask(self._work(node.name, "diffs"), node.settled, node.keys, arrow_schema(schema, node.name), empty)
-        if empty is not None and not settle.work.covers:
-            results = results.unionAll(self._marker(results))
-        return self._exchange(results).mapInArrow(settle, schema)
-
-    def _join(self, node: JoinNode) -> DataFrame:
-        assert isinstance(node.feed.piece, Branch)
-        sides = [side for side in node.feed.piece.children if self._piece_moves(side)]
-        rows = self.catalyst.frame(self._fill(sides[0] if len(sides) == 1 else node.feed.piece))
-        works = self._work(f"{node.name}/left", "diffs"), self._work(f"{node.name}/right", "diffs")
-        schema = _changing(node.schema, node.placed)
-        task = JoinTask(works, node.spec, node.payloads, arrow_schema(schema, node.name))
-        return self._exchange(rows, node).mapInArrow(task, schema)
-
-    def _match(self, node: MatchNode) -> DataFrame:
-        rows = self._exchange(self.catalyst.frame(self._fill(node.feed.piece)), node)
-        schema = _changing(node.schema)
-        task = MatchTask(self._work(node.name, "upserts"), node.spec, node.columns, arrow_schema(schema, node.name))
-        return rows.mapInArrow(task, schema)
-
     def _retain(self, view: ViewNode) -> DataFrame:
         assert view.feed is not None and view.payload is not None
         body = self._aliased(Hole(view, view.body.output + view.body.carried), self.plan(view))  # a persisted plan has new ids
         rows = self.catalyst.frame(self.catalyst.with_children(view.feed.plan, [body]))
-        task = RetainTask(self._work(view.operator, "diffs"), view.payload)
-        placed = rows if view.placed else self._exchange(rows, view)
+        task = RetainTask(self.work(view.operator, "diffs"), view.payload)
+        placed = rows if view.placed else self.exchange(rows, view)
         return placed.mapInArrow(task, NOTHING)
 
 
@@ -331,9 +246,3 @@ def _observed(execution: Java) -> dict[str, dict[str, int]]:
 
 def _logical(frame: DataFrame) -> Java:
     return frame._jdf.queryExecution().analyzed()
-
-
-def _changing(schema: StructType, placed: bool = True) -> StructType:
-    """The schema of a change."""
-    carried = ("_hash", "_diff") if placed else ("_diff",)
-    return StructType(list(schema.fields) + [StructField(name, LongType()) for name in carried])
