@@ -114,6 +114,17 @@ def test_fsck_of_a_real_home_finds_everything_there(shop):
     assert "spend: every epoch can be read, epochs 1 to 2" in result.output
 
 
+def test_explain_tells_the_graph_and_the_figures_of_a_home(shop):
+    text = call("explain", shop[0] / "home", "--svg", shop[0] / "flow.svg").stdout
+    assert "accumulate spend/aggregate" in text
+    assert "now    " in text
+    assert (shop[0] / "flow.svg").read_text().startswith("<svg")
+    boxes = json.loads(call("explain", shop[0] / "home", "--json").stdout)["boxes"]
+    rows = next(box for box in boxes if box["name"] == "spend/aggregate")["figures"]["rows"]
+    assert rows in (2, 3)  # ann lies in two layers until they are merged
+    assert "now" not in call("explain", shop[0] / "flow.py").stdout
+
+
 def test_an_unknown_view_is_an_error_without_a_traceback(shop):
     result = call("show", shop[0] / "home", "spent")
     assert result.exit_code == 1

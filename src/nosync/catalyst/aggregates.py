@@ -74,6 +74,24 @@ def take_apart(catalyst: Catalyst, aggregate: Java, append_only: bool) -> Parts 
     return parts
 
 
+def unaccumulated(plan: Java, append_only: bool) -> str:
+    """Why a plan is recomputed from the rows of its groups, in words."""
+    if kind(plan) != "Aggregate":
+        return f"Spark's {kind(plan)} is computed again from whole groups"
+    for call in [call for e in items(plan.aggregateExpressions()) for call in aggregate_expressions(e)]:
+        name = kind(call.aggregateFunction()) if kind(call) == "AggregateExpression" else ""
+        text = str(call.sql()) if name else str(call.name())
+        if not name:
+            return f"{text} is a Python function of whole groups"
+        if call.isDistinct():
+            return f"{text}: only the rows say which values are still there"
+        if name in ADD_ONLY and not append_only:
+            return f"{text} under removals: the next best may be any row of the group"
+        if name not in SIMPLE and name not in PAIRED and name not in ("Count", "Sum", "Average"):
+            return f"{text} has no accumulator"
+    return "no accumulator holds all of these functions at once"
+
+
 def _result(catalyst: Catalyst, parts: Parts, call: Java, append_only: bool) -> Result | None:
     function = call.aggregateFunction()
     arguments = children(function)

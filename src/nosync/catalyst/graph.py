@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from nosync.catalyst.bridge import Java, Target
+from nosync.model.picture import Account
 
 if TYPE_CHECKING:
     from nosync.catalyst.operators import AccumulateNode
@@ -117,6 +118,16 @@ class Operator:
     def whole(self) -> bool:
         """Whether it has a row even over no input."""
         return False
+
+    @property
+    def kind(self) -> str:
+        """What people call it."""
+        return type(self).__name__.removesuffix("Node").lower()
+
+    @property
+    def account(self) -> Account:
+        """What it keeps, why, and what an epoch costs: `flow.explain()` tells it. Each kind speaks for itself."""
+        return Account("state by key")
 
 
 @dataclass(eq=False, slots=True)

@@ -4,11 +4,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from nosync.catalyst.aggregates import unaccumulated
 from nosync.catalyst.bridge import Java
 from nosync.catalyst.graph import Branch, GatheredNode, Operator
 from nosync.kernels.accumulate import Accumulation
 from nosync.kernels.join import Joining
 from nosync.kernels.matching import Matching
+from nosync.model.picture import CHANGE, GROUPS, Account
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,14 @@ class AccumulateNode(Operator):
     def whole(self) -> bool:
         return self.spec.whole
 
+    @property
+    def account(self) -> Account:
+        if not self.spec.results:
+            return Account("how often each row occurs", "a row stays until its last duplicate is removed", CHANGE)
+        grows = sorted({result.function for result in self.spec.results} & {"min", "max", "and", "or", "first"})
+        why = f"{' and '.join(grows)} over rows that are only added" if grows else "they can be added to and taken from exactly"
+        return Account("accumulators by key", why, CHANGE)
+
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class RegroupNode(Operator):
@@ -51,6 +61,10 @@ class RegroupNode(Operator):
     def whole(self) -> bool:
         return self.empty is not None
 
+    @property
+    def account(self) -> Account:
+        return Account("the rows of each group, and its last result", unaccumulated(self.plan, self.feed.append_only), GROUPS)
+
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class JoinNode(Operator):
@@ -63,6 +77,14 @@ class JoinNode(Operator):
     def traces(self) -> tuple[str, ...]:
         return (f"{self.name}/left", f"{self.name}/right")
 
+    @property
+    def account(self) -> Account:
+        if not self.spec.left:
+            why = "there is no equal key: every change meets all of the other side"
+            return Account("both sides, as one group", why, "in proportion to the change times the other side")
+        costs = "in proportion to the change and the rows that it meets"
+        return Account("both sides by key", "rows of either side may come or go later", costs)
+
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class MatchNode(Operator):
@@ -70,3 +92,7 @@ class MatchNode(Operator):
 
     spec: Matching
     columns: pa.Schema
+
+    @property
+    def account(self) -> Account:
+        return Account("the number of matches by row", "a condition beyond equal keys decides which pairs match", CHANGE)

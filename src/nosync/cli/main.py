@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from nosync.cli.explain import explain
 from nosync.cli.fsck import fsck
 from nosync.cli.run import run
 from nosync.cli.show import show
@@ -30,5 +31,5 @@ def main() -> None:
     """Durable, time-travelling state for PySpark streams."""
 
 
-for command in (run, status, show, fsck):
+for command in (run, status, show, explain, fsck):
     main.add_command(command)

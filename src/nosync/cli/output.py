@@ -17,6 +17,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from nosync.observe.words import size as size
+
 WIDE = 4000  # columns, where no terminal sets a width: what is piped is not cut
 
 
@@ -80,13 +82,3 @@ def plain(value: Any) -> Any:
 def print_json(value: Any) -> None:
     """One JSON document on one line."""
     click.echo(json.dumps(plain(value), ensure_ascii=False, default=str))
-
-
-def size(count: int) -> str:
-    """A number of bytes as people say it."""
-    amount, unit = float(count), "B"
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if amount < 1024 or unit == "TiB":
-            break
-        amount /= 1024
-    return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"

@@ -17,6 +17,8 @@ from nosync.model.errors import Conflict, Invalid
 from nosync.model.safety import Release
 from nosync.model.sink import Promise, Target
 from nosync.model.source import Source
+from nosync.observe.drawing import drawn
+from nosync.observe.words import in_words
 from nosync.runtime.durability import DURABILITY, durability_of
 from nosync.runtime.program import Program, Sink
 from nosync.runtime.run import Run, trigger_of
@@ -113,6 +115,15 @@ class Flow:
     def guarantees(self) -> dict[str, Promise]:
         """What each sink's output promises after a failure, and why."""
         return {name: sink.target.promise for name, sink in self._sinks.items()}
+
+    def explain(self, svg: str | Path | None = None) -> None:
+        """Prints the graph: sources, operators, views and sinks, what each keeps and why, what an epoch costs it. `svg` names a file for
+        a drawing of it. `run.explain()` adds the figures.
+        """
+        picture = self.program().picture()
+        print(in_words(picture))
+        if svg is not None:
+            Path(svg).write_text(drawn(picture))
 
     def start(
         self,

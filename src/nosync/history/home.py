@@ -14,6 +14,7 @@ from nosync.journal.chain import read_chain
 from nosync.journal.image import Covers, Image
 from nosync.journal.past import Shelves, image_at
 from nosync.model.errors import Corrupt, Invalid, NotInHistory
+from nosync.model.picture import Picture
 from nosync.model.store import Store
 from nosync.state.finest import finest
 from nosync.state.layer import open_layer, verify
@@ -67,6 +68,12 @@ class Home:
         for shard in sorted({0, *covers}) if self.epoch else ():
             layers = [verify(open_layer(self.path, layer)) for layer in covers.get(shard, ())]
             yield from rows(record, layers, owns_whole=shard == 0)
+
+    @property
+    def picture(self) -> Picture:
+        """The graph of the program that last ran here."""
+        assert self.image.declared is not None
+        return Picture.from_json(self.image.declared.flow, self.image.declared.picture)
 
     def status(self) -> dict[str, Any]:
         """Figures for people and programs."""

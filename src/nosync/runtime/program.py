@@ -1,15 +1,17 @@
 """What a flow says, ready to run: its graph and its sources. Made by `Flow`, run by `Run`."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
 from nosync.catalyst.arrow import arrow_schema
 from nosync.catalyst.graph import Graph, ViewNode
+from nosync.catalyst.picture import boxes_of
 from nosync.catalyst.traces import feeders
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Declared
 from nosync.model.errors import Invalid
+from nosync.model.picture import Box, Picture
 from nosync.model.safety import Release
 from nosync.model.sink import Target
 from nosync.model.source import Source
@@ -43,7 +45,19 @@ class Program:
         views = {view.name: record_of(view).to_json() for view in self.graph.views.values()}
         sinks = {name: {"operator": self.graph.sinks[name].operator, "release": sink.release} for name, sink in self.sinks.items()}
         feeding = {name: sorted(needed) for name, needed in feeders(self.graph).items()}
-        return Declared(self.name, shards, settings_of(self.spark), operators, views, sinks, feeding)
+        return Declared(self.name, shards, settings_of(self.spark), operators, views, sinks, feeding, self.picture().to_json())
+
+    def picture(self) -> Picture:
+        """What `explain` tells."""
+        return Picture(self.name, tuple(self._promising(box) for box in boxes_of(self.graph)))
+
+    def _promising(self, box: Box) -> Box:
+        """A sink also says what it promises."""
+        if box.sort != "sink" or box.name not in self.sinks:
+            return box
+        sink = self.sinks[box.name]
+        promise = sink.target.promise
+        return replace(box, promises=f"{promise.guarantee}, released when {sink.release}: {promise.reason}")
 
     def shape(self) -> Shape:
         """What a recovery must know."""

@@ -13,6 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from nosync.history.home import Past, covers_at, find_view
 from nosync.model.errors import Corrupt, Internal, Invalid, NosyncError, Unavailable
+from nosync.observe.drawing import drawn
+from nosync.observe.figures import figures_of
+from nosync.observe.words import in_words
 from nosync.recovery.restore import Recovered
 from nosync.recovery.suspicion import suspect
 from nosync.runtime.durability import DURABILITY, Durability
@@ -144,6 +147,15 @@ class Run:
         stepping.bring(covers)
         schema = self._program.graph.views[name].schema
         return view_frame(self.spark, str(stepping.home), record, covers, stepping.shards, schema)
+
+    def explain(self, svg: str | Path | None = None) -> None:
+        """Prints the graph as `flow.explain` does, with rows, layers, bytes and milliseconds of each state. `svg`: a file for a drawing."""
+        picture = self._program.picture()
+        with self._stepping.journal.lock:
+            figures = figures_of(picture, self._stepping.image, self.recentProgress)
+        print(in_words(picture, figures))
+        if svg is not None:
+            Path(svg).write_text(drawn(picture, figures))
 
     def processAllAvailable(self) -> None:  # noqa: N802 (PySpark's name)
         """Waits until all input that is there now has been processed, and sinks have it. Raises if the run failed."""

@@ -1,0 +1,79 @@
+"""A flow's graph in words: one tree for each view and sink, in the manner of `DataFrame.explain`. What was told above is only named."""
+
+from collections.abc import Iterator, Mapping
+
+from nosync.model.picture import Box, Figures, Picture
+
+NO_FIGURES: Mapping[str, Figures] = {}
+
+
+def in_words(picture: Picture, figures: Mapping[str, Figures] = NO_FIGURES) -> str:
+    """The whole flow. With `figures`, also what each state takes now."""
+    told: set[str] = set()
+    boxes = {box.id: box for box in picture.boxes}
+    lines = [f'Flow "{picture.flow}"']
+    read = {name for box in picture.boxes for name in box.inputs}
+    alone = [box for box in picture.boxes if box.id not in read and box.sort in ("source", "operator")]
+    for end in [*picture.ends(), *alone]:
+        if end.id not in told:
+            lines += ["", *_tree(end, picture, boxes, figures, told)]
+    return "\n".join(lines)
+
+
+def _tree(box: Box, picture: Picture, boxes: Mapping[str, Box], figures: Mapping[str, Figures], told: set[str]) -> Iterator[str]:
+    if box.id in told:
+        yield f"{title(box)}, see above"
+        return
+    told.add(box.id)
+    yield title(box)
+    below = [boxes[name] for name in box.inputs]
+    gutter = ":  " if below else "   "
+    for name, words in details(box, picture, figures.get(box.id)):
+        yield f"{gutter}{name:<7}{words}"
+    for number, child in enumerate(below):
+        last = number == len(below) - 1
+        first, *rest = _tree(child, picture, boxes, figures, told)
+        yield ("+- " if last else ":- ") + first
+        yield from (("   " if last else ":  ") + line for line in rest)
+
+
+def title(box: Box) -> str:
+    """`accumulate spend/aggregate`, `view spend`."""
+    return f"{box.kind} {box.name}"
+
+
+def details(box: Box, picture: Picture, figures: Figures | None) -> Iterator[tuple[str, str]]:
+    """What there is to say of a box, by name."""
+    if box.what:
+        yield ("rows" if box.sort == "source" else "gives"), box.what
+    for step in box.steps:
+        yield "after", step
+    if box.keeps:
+        yield "keeps", box.keeps
+    if box.why:
+        yield "why", box.why
+    if box.costs:
+        yield "costs", box.costs
+    if box.promises:
+        yield "is", box.promises
+    readers = picture.readers(box)
+    if box.sort == "operator" and len(readers) > 1:
+        yield "shared", "computed once for " + ", ".join(reader.name for reader in readers)
+    if figures is not None:
+        yield "now", counted(figures)
+
+
+def counted(figures: Figures) -> str:
+    """The figures in one line."""
+    text = f"{figures.rows:,} rows in {figures.layers:,} layers, {size(figures.bytes)}"
+    return text if figures.millis is None else f"{text}; {figures.millis:,.0f} ms an epoch"
+
+
+def size(count: int) -> str:
+    """A number of bytes as people say it."""
+    amount, unit = float(count), "B"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024 or unit == "TiB":
+            break
+        amount /= 1024
+    return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
