@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench import inputs
+from bench.bids import FILLING, bids, ids
 from bench.inputs import Input
+from bench.texts import lines
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,8 @@ class Target:
     bound: float
 
 
+STATEFUL = ("aggregate", "join", "distinct", "top")
+
 TARGETS = (
     Target("plain", "throughput", "nosync", "spark-rocksdb", "at least", 8.0),
     Target("plain", "throughput", "nosync", "spark-memory", "at least", 4.0),
@@ -58,6 +62,12 @@ TARGETS = (
     Target("small", "median", "nosync", "spark-rocksdb", "at most", 0.6),
     Target("growth", "median", "nosync, large state", "nosync, small state", "at most", 1.3),
     Target("p95", "tail", "nosync", None, "at most", 1.5),
+    *(Target(name, "median", "nosync, large state", "nosync, small state", "at most", 1.5) for name in STATEFUL),
+    Target("duplicates", "throughput", "nosync", "spark-rocksdb", "at least", 3.0),
+    Target("duplicates", "throughput", "nosync", "spark-memory", "at least", 3.0),
+    Target("words", "throughput", "nosync", "spark-rocksdb", "at least", 3.0),
+    Target("words", "throughput", "nosync", "spark-memory", "at least", 3.0),
+    Target("grep", "throughput", "nosync", "spark-memory", "at least", 1.0),
     Target("plain", "memory", "nosync", "spark-rocksdb", "at most", 1.0),
     Target("realistic", "memory", "nosync", "spark-rocksdb", "at most", 1.0),
 )
@@ -117,6 +127,38 @@ def p95(work: Path, quick: bool) -> Case:
     return Case("p95", _title("many epochs", data), engines, 1, skip=3 if quick else 30)
 
 
+def operator(name: str) -> Callable[[Path, bool], Case]:
+    """One operator, the same epochs over three sizes of state."""
+
+    def case(work: Path, quick: bool) -> Case:
+        sizes, files, rows = ((2_000, 20_000, 50_000), 6, 2_000) if quick else ((100_000, 1_000_000, 10_000_000), 20, 20_000)
+        labels = ("nosync, small state", "nosync, middle state", "nosync, large state")
+        data = [bids(work, size, files, rows) for size in sizes]
+        contestants = tuple(Contestant(label, "nosync", input, name) for label, input in zip(labels, data, strict=True))
+        return Case(name, f"{rows:,} rows over {', '.join(f'{size:,}' for size in sizes)} rows of state", contestants, 1, skip=FILLING + 3)
+
+    return case
+
+
+def duplicates(work: Path, quick: bool) -> Case:
+    """Ids of which a third has been there before: dropDuplicates."""
+    data = ids(work, 6, 50_000) if quick else ids(work, 20, 500_000)
+    return Case("duplicates", _title("dropDuplicates", data), _same_input(data, "duplicates", *SPARK, "nosync"), 1)
+
+
+def words(work: Path, quick: bool) -> Case:
+    """WordCount over a window of 30 seconds that slides by one, each window once when it is complete."""
+    data = lines(work, 8, 1_000) if quick else lines(work, 60, 20_000)
+    engines = _same_input(data, "words", *SPARK, "nosync")
+    return Case("words", _title("WordCount, 30 s sliding by 1 s", data), engines, 1, skip=5 if quick else 35)
+
+
+def grep(work: Path, quick: bool) -> Case:
+    """Lines that hold a rare word."""
+    data = lines(work, 6, 10_000) if quick else lines(work, 20, 500_000)
+    return Case("grep", _title("Grep", data), _same_input(data, "grep", "spark-memory", "nosync"), 1 if quick else 2)
+
+
 def _same_input(data: Input, query: str, *engines: str) -> tuple[Contestant, ...]:
     return tuple(Contestant(engine, engine, data, query) for engine in engines)
 
@@ -132,4 +174,8 @@ CASES: dict[str, Callable[[Path, bool], Case]] = {
     "small": small,
     "growth": growth,
     "p95": p95,
+    **{name: operator(name) for name in STATEFUL},
+    "duplicates": duplicates,
+    "words": words,
+    "grep": grep,
 }

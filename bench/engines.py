@@ -16,7 +16,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bench.inputs import Input
-from bench.queries import QUERIES, Query, disagreements
+from bench.operators import OPERATORS
+from bench.queries import PLAIN, Query, disagreements
+
+QUERIES = PLAIN | OPERATORS
 
 
 @dataclass(frozen=True)
@@ -42,8 +45,11 @@ class Outcome:
 def run_spark(session: SparkSession, task: Task) -> Outcome:
     """Structured Streaming with the state store of the session, in update mode."""
     query = QUERIES[task.query]
-    writer = query.ask(_stream(session, task.input)).writeStream.format("noop").outputMode("update")
-    clocked = _run_stream(writer, task)
+    events = _stream(session, task.input)
+    writer = query.ask(events.withWatermark(*query.watermark) if query.watermark else events).writeStream
+    clocked = _run_stream(writer.format("noop").outputMode(query.mode), task)
+    if query.from_state is None:
+        return Outcome(*clocked, None)
     answer = query.from_state(session.read.format("statestore").load(task.state))
     return Outcome(*clocked, _wrong(query, answer, task))
 
@@ -65,7 +71,9 @@ def run_nosync(session: SparkSession, task: Task) -> Outcome:
     query = QUERIES[task.query]
     flow = ns.Flow("bench", spark=session)
     source = ns.files(task.input.folder, format=task.input.format, schema=task.input.schema, maxFilesPerTrigger=1)
-    answer = flow.view("level1", query.ask(flow.source("events", source)))
+    timing = {"watermark": query.watermark} if query.watermark else {}
+    emission = {"emit": "final"} if query.watermark and query.mode == "append" else {}
+    answer = flow.view("level1", query.ask(flow.source("events", source, **timing)), **emission)
     for level in range(2, task.levels + 1):
         answer = flow.view(f"level{level}", _coarser(answer))
     started = time.perf_counter()

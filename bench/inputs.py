@@ -47,7 +47,7 @@ class Input:
 
 def plain(work: Path, files: int, rows: int, keys: int, format: str = "parquet", label: str = "plain") -> Input:
     """Integer keys, drawn evenly; a count and a sum are asked of it."""
-    return _made(
+    return made(
         work, f"{label}-{format}-{files}x{rows}-{keys}", format, PLAIN_SCHEMA, lambda: _plain_tables(files, rows, keys), _plain_truth
     )
 
@@ -58,13 +58,13 @@ def growth(work: Path, state_keys: int, files: int, rows: int, touched: int, fil
     The number of filling files is the same whatever the size, so that a small and a large state are measured after the same warm-up.
     """
     name = f"growth-{state_keys}-{files}x{rows}-{touched}"
-    return _made(work, name, "parquet", PLAIN_SCHEMA, lambda: _growth_tables(state_keys, files, rows, touched, fill_files), _plain_truth)
+    return made(work, name, "parquet", PLAIN_SCHEMA, lambda: _growth_tables(state_keys, files, rows, touched, fill_files), _plain_truth)
 
 
 def realistic(work: Path, files: int, rows: int, keys: int) -> Input:
     """What orders look like: skewed names of customers, some unknown, money as decimals, doubles with gaps, times."""
     name = f"realistic-{files}x{rows}-{keys}"
-    return _made(work, name, "parquet", REALISTIC_SCHEMA, lambda: _realistic_tables(files, rows, keys), _realistic_truth)
+    return made(work, name, "parquet", REALISTIC_SCHEMA, lambda: _realistic_tables(files, rows, keys), _realistic_truth)
 
 
 def _plain_tables(files: int, rows: int, keys: int) -> Iterator[pa.Table]:
@@ -148,7 +148,7 @@ def _realistic_truth(tables: Iterator[pa.Table]) -> dict[str, Any]:
     }
 
 
-def _made(
+def made(
     work: Path,
     name: str,
     format: str,

@@ -19,11 +19,17 @@ from bench.inputs import FIRST_FILE_AT
 
 @dataclass(frozen=True)
 class Query:
-    """How to ask, how to sum up the answer, and how to read the same answer out of Spark's state store."""
+    """How to ask, how to sum up the answer, and how to read the same answer out of Spark's state store, where that is possible.
+
+    `mode` is Spark's output mode; with a watermark, "append" and `emit="final"` mean the same. Totals that the truth has and the query
+    has not are not asked.
+    """
 
     ask: Callable[[DataFrame], DataFrame]
     totals: Callable[[DataFrame], DataFrame]
-    from_state: Callable[[DataFrame], DataFrame]
+    from_state: Callable[[DataFrame], DataFrame] | None = None
+    mode: str = "update"
+    watermark: tuple[str, str] | None = None
 
 
 def _ask_plain(events: DataFrame) -> DataFrame:
@@ -79,7 +85,7 @@ def _renamed(state: DataFrame, key: str, value: str) -> DataFrame:
     return named.select("key.*", "value.*")
 
 
-QUERIES = {
+PLAIN = {
     "plain": Query(_ask_plain, _plain_totals, _plain_from_state),
     "realistic": Query(_ask_realistic, _realistic_totals, _realistic_from_state),
 }
@@ -88,8 +94,8 @@ QUERIES = {
 def disagreements(totals: dict[str, Any], truth: dict[str, Any]) -> list[str]:
     """What is wrong with an answer, in words; empty if it is right. Doubles may differ in the last digits, as their sums do in Spark."""
     wrong = []
-    for name, expected in truth.items():
-        got = totals[name]
+    for name, got in totals.items():
+        expected = truth[name]
         right = math.isclose(float(got), expected, rel_tol=1e-9) if isinstance(expected, float) else int(got) == expected
         if not right:
             wrong.append(f"{name}: {got} instead of {expected}")
