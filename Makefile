@@ -8,8 +8,10 @@ BENCH_ARGS ?=
 DEMO_ARGS ?=
 SIMULATE_ARGS ?=
 CRASH_ARGS ?=
+SCALE ?= 0.01
+TPCH_ARGS ?=
 
-.PHONY: help setup demo test check simulate crash-test bench bench-durability clean
+.PHONY: help setup demo test check simulate crash-test bench bench-durability tpch clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -43,6 +45,9 @@ bench: $(READY) ## figures against Spark Structured Streaming (BENCH_ARGS=--quic
 
 bench-durability: $(READY) ## what durability costs and how soon a flow is back (BENCH_ARGS=--quick for a smoke run)
 	@$(VENV)/bin/python -m bench.durability $(BENCH_ARGS)
+
+tpch: $(READY) ## the 22 queries of TPC-H over tables that grow and shrink, against batch (SCALE=0.01, TPCH_ARGS="--only q1")
+	@$(VENV)/bin/python -m bench.tpch --scale $(SCALE) $(TPCH_ARGS)
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log dist

@@ -1,4 +1,4 @@
-"""What all tests share: one SparkSession, and a mark on the tests that need it."""
+"""What all tests share: one SparkSession, a quicker face of it for a few rows, and a mark on the tests that need it."""
 
 import os
 import sys
@@ -40,3 +40,14 @@ def spark() -> Iterator[SparkSession]:
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def quick(spark: SparkSession) -> SparkSession:
+    """The session of `spark` with code generation off and one partition after a shuffle; answers are the same."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    session.conf.set("spark.sql.shuffle.partitions", "1")
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    return session

@@ -1,0 +1,117 @@
+"""`python -m bench.tpch --scale 0.01`: each query as a flow over tables that grow and shrink, compared with Spark's batch answer.
+
+Prints for each query: rows of the view, milliseconds of the first epoch, of the median later one and of the median batch run, and whether
+all compared epochs were equal. Ends with 1 if one was not.
+"""
+
+import argparse
+import re
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import nosync as ns
+from bench.session import open_session
+from bench.tpch.files import ChangeFiles, tables, write
+from bench.tpch.history import Life, history
+from bench.tpch.queries import queries
+from bench.tpch.tables import Tables
+from nosync.testing import Batch, difference
+
+LINE = "{:>5} {:>8} {:>10} {:>10} {:>10}  {}"
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What all queries share."""
+
+    spark: SparkSession
+    sources: Mapping[str, ChangeFiles]
+    lives: Mapping[str, Life]
+    folder: Path
+    compared: tuple[int, ...]  # epochs
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.tpch", description=__doc__.splitlines()[0])
+    parser.add_argument("--scale", type=float, default=0.01)
+    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--moving", type=float, default=0.01, help="share of the orders that comes, and that goes, in each later epoch")
+    parser.add_argument("--compare", type=int, default=3, metavar="N", help="so many epochs, the last among them; 0: every one")
+    parser.add_argument("--only", action="append", metavar="QUERY", help="q1 to q22; may be repeated")
+    parser.add_argument("--focus", type=float, default=0.0, help="share of rows that have what the queries ask for")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--heap", default="2g")
+    return parser.parse_args()
+
+
+def compared(epochs: int, count: int) -> tuple[int, ...]:
+    """Which epochs are compared: spread evenly, the first and the last among them."""
+    if count <= 0 or count >= epochs:
+        return tuple(range(1, epochs + 1))
+    return tuple(sorted({1 + round(place * (epochs - 1) / max(count - 1, 1)) for place in range(count)} | {epochs}))
+
+
+def flow_of(world: World, name: str, text: str) -> ns.Flow:
+    """The query as a flow over the tables it names."""
+    flow = ns.Flow(name, world.spark)
+    for table, source in world.sources.items():
+        if re.search(rf"\b{table}\b", text):
+            flow.source(table, source)
+    flow.sql(f"create view {name} as {text}")
+    return flow
+
+
+def measure(world: World, name: str, text: str) -> bool:
+    """Runs one query both ways and prints its line."""
+    home = world.folder / "homes" / name
+    try:
+        run = flow_of(world, name, text).start(home=home, shards=2, trigger={"availableNow": True})
+        run.awaitTermination()
+        epochs = [progress["durationMs"]["triggerExecution"] for progress in run.recentProgress]
+        run.stop()
+    except ns.NosyncError as error:
+        print(LINE.format(name, "", "", "", "", f"{type(error).__name__}: {error}".splitlines()[0]), flush=True)
+        return False
+    wrong, batch_millis, rows = "", [], 0
+    for epoch in world.compared:
+        batch = Batch(world.spark, tables(world.spark, world.lives, epoch, world.folder))
+        started = time.perf_counter()
+        answer = batch.sql(text).toArrow()
+        batch_millis.append((time.perf_counter() - started) * 1e3)
+        view = ns.open(home).view(name, at=epoch)
+        rows, found = view.num_rows, difference(answer, view)
+        wrong = wrong or (f"epoch {epoch}: {found}" if found else "")
+    shutil.rmtree(home)
+    later = statistics.median(epochs[1:] or epochs)
+    said = wrong or f"equal at epochs {', '.join(map(str, world.compared))}"
+    print(LINE.format(name, rows, f"{epochs[0]:,.0f}", f"{later:,.0f}", f"{statistics.median(batch_millis):,.0f}", said), flush=True)
+    return not wrong
+
+
+def main() -> int:
+    asked = arguments()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        spark = open_session("nosync", asked.heap, folder / "spark")
+        lives = history(Tables(asked.scale, asked.seed, asked.focus).all, asked.epochs, asked.moving, asked.seed)
+        lines = lives["lineitem"].alive(1).num_rows
+        print(f"scale {asked.scale}, {lines:,} lines at first; then {asked.moving:.0%} of the orders come and as many go", flush=True)
+        world = World(spark, write(lives, asked.epochs, folder), lives, folder, compared(asked.epochs, asked.compare))
+        print(LINE.format("query", "rows", "first ms", "later ms", "batch ms", ""), flush=True)
+        texts = queries(asked.scale)
+        right = [measure(world, name, texts[name]) for name in asked.only or texts]
+        print(f"{sum(right)} of {len(right)} queries equal to batch", flush=True)
+        spark.stop()
+    return 0 if all(right) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
