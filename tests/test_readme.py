@@ -56,6 +56,13 @@ def test_the_first_program_and_the_look_back_print_what_the_readme_says(shop: Pa
 
 @pytest.mark.slow
 @pytest.mark.spark
+def test_the_program_with_a_change_log_prints_what_the_readme_says(shop: Path) -> None:
+    program, output = block('changes="op"')
+    assert printed(program, shop) == output
+
+
+@pytest.mark.slow
+@pytest.mark.spark
 def test_the_program_that_loses_its_disk_prints_what_the_readme_says(shop: Path) -> None:
     program, output = block("rmtree")
     assert printed(program, shop) == output

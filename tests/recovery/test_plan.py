@@ -24,8 +24,8 @@ def history(epochs: int, *more: Entry, files: bool = False) -> Image:
     return fold([*entries, *more])
 
 
-def planned(image: Image, home: set[str], remote: set[str] | None = None) -> Plan | None:
-    return plan(image, Survey(frozenset(home), frozenset(remote or ())), SHAPE)
+def planned(image: Image, home: set[str], remote: set[str] | None = None, shape: Shape = SHAPE) -> Plan | None:
+    return plan(image, Survey(frozenset(home), frozenset(remote or ())), shape)
 
 
 def everything(image: Image) -> set[str]:
@@ -79,6 +79,15 @@ def test_outputs_that_a_sink_has_yet_to_get_are_recomputed_epoch_by_epoch_with_a
     both = frozenset([0, 1])
     assert found is not None
     assert found.jobs == tuple(Recompute(epoch, epoch, {"a": both, "b": both, "out": frozenset([0])}) for epoch in (2, 3))
+
+
+def test_what_depends_on_the_cut_into_epochs_is_recomputed_epoch_by_epoch_with_all_that_feeds_it() -> None:
+    image, both = history(4, DELIVERED), frozenset([0, 1])
+    gone = {"b/0/2-3", "b/0/3-4"}
+    found = planned(image, everything(image) - gone, shape=Shape(SHAPE.feeders, SHAPE.sinks, frozenset(["a"])))
+    assert found is not None and found.jobs == tuple(Recompute(epoch, epoch, {"a": both, "b": both}) for epoch in (2, 3))
+    found = planned(image, everything(image) - {"b/0/2-3"}, shape=Shape(SHAPE.feeders, SHAPE.sinks, frozenset(["a"])))
+    assert found is not None and found.jobs == (Recompute(2, 2, {"b": frozenset([0])}),)
 
 
 def test_outputs_that_a_sink_has_are_not_missed() -> None:

@@ -7,7 +7,7 @@ from pyspark.sql.types import StructField, StructType
 
 from nosync.catalyst.arrow import arrow_schema
 from nosync.catalyst.bridge import Catalyst, items, kind
-from nosync.catalyst.graph import HASH, ROW, Backing, Branch, Graph, Hole, SourceNode, Template, ViewNode
+from nosync.catalyst.graph import HASH, ROW, Backing, Branch, Graph, Hole, Operator, SourceNode, Template, ViewNode
 from nosync.catalyst.operators import AccumulateNode
 from nosync.catalyst.query import Query
 from nosync.catalyst.refusal import check_analyzed
@@ -21,9 +21,9 @@ class Compiler:
 
     catalyst: Catalyst
     graph: Graph = field(default_factory=Graph)
-    leaves: dict[int, SourceNode | ViewNode] = field(default_factory=dict)
+    leaves: dict[int, SourceNode | ViewNode | Operator] = field(default_factory=dict)
 
-    def placeholder(self, schema: StructType, node: SourceNode | ViewNode) -> DataFrame:
+    def placeholder(self, schema: StructType, node: SourceNode | ViewNode | Operator) -> DataFrame:
         """An empty DataFrame that stands for the node in the user's queries."""
         frame = self.catalyst.spark.createDataFrame([], schema)
         self.leaves[frame._jdf.queryExecution().optimizedPlan().rdd().id()] = node

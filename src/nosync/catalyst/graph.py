@@ -129,6 +129,11 @@ class Operator:
         """What it keeps, why, and what an epoch costs: `flow.explain()` tells it. Each kind speaks for itself."""
         return Account("state by key")
 
+    @property
+    def stepwise(self) -> bool:
+        """Whether several epochs in one job would come out differently from one after the other."""
+        return False
+
 
 @dataclass(eq=False, slots=True)
 class GatheredNode:

@@ -39,7 +39,7 @@ class Query:
     catalyst: Catalyst
     view: str
     graph: Graph
-    leaves: dict[int, SourceNode | ViewNode]
+    leaves: dict[int, SourceNode | ViewNode | Operator]
     operators: list[Operator] = field(default_factory=list)
     statics: list[SourceNode] = field(default_factory=list)
 

@@ -41,6 +41,11 @@ def feeders(graph: Graph) -> dict[str, frozenset[str]]:
     return needs
 
 
+def stepwise(graph: Graph) -> list[str]:
+    """Traces that come out right only epoch by epoch."""
+    return [trace for operator in graph.operators if operator.stepwise for trace in operator.traces]
+
+
 def wanted_ends(graph: Graph, targets: Mapping[str, Iterable[int]]) -> list[Node]:
     """The nodes to compute for some traces: those that no other of them is computed from."""
     wanted = [node for node in stateful_nodes(graph) if any(trace in targets for trace in traces_of(node))]

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 
 from nosync.catalyst.arrow import arrow_schema
 from nosync.flow.cleaning import Cleaning, cleaning_of
+from nosync.flow.places import FILE, places
 from nosync.flow.rejection import RAW, reasons
 from nosync.model.errors import Conflict, Invalid
 from nosync.model.source import Slice
@@ -38,19 +39,22 @@ def files(
     maxBytesPerTrigger: int = MAX_BYTES,  # noqa: N803 (Spark's name)
     cleanSource: str = "off",  # noqa: N803 (Spark's name)
     sourceArchiveDir: str | Path | None = None,  # noqa: N803 (Spark's name)
+    changes: str | None = None,
+    sequence: str | None = None,
     **options: Any,
 ) -> "Files":
     """New files in a folder, in any format Spark reads. `options` are those of `spark.read` for the format.
 
     An epoch takes at most `maxBytesPerTrigger` bytes (but always one file), so that a large backlog becomes many epochs.
     `cleanSource`: "archive" moves files that no failure can ask for again to `sourceArchiveDir`, "delete" deletes them; "off" leaves them.
+    `changes` names a column that says whether a row is inserted, updated or removed, `sequence` one that says which of two is newer.
     """
     if format not in FORMATS:
         raise Invalid(f'format "{format}" is not one of {", ".join(FORMATS)}', hint="Pass one of these as format=.")
     if maxFilesPerTrigger is not None and maxFilesPerTrigger < 1:
         raise Invalid(f"maxFilesPerTrigger={maxFilesPerTrigger} takes no files", hint="Pass 1 or more.")
     clean = cleaning_of(Path(str(path).removeprefix("file://")), cleanSource, sourceArchiveDir)
-    return Files(clean.folder, format, schema, maxFilesPerTrigger, maxBytesPerTrigger, options, clean)
+    return Files(clean.folder, format, schema, maxFilesPerTrigger, maxBytesPerTrigger, options, clean, changes=changes, sequence=sequence)
 
 
 @dataclass(eq=False)
@@ -65,6 +69,8 @@ class Files:
     options: dict[str, Any]
     cleaning: Cleaning
     append_only: bool = True
+    changes: str | None = None
+    sequence: str | None = None
     seen: set[str] = field(default_factory=set)
 
     def declare(self, name: str, spark: SparkSession) -> StructType:
@@ -204,6 +210,25 @@ class Files:
             rows = bad.select(F.col(RAW).alias("raw"), reason, F.col("_file").alias("file"))
             found = found.unionAll(rows) if broken else rows
         return found.withColumn("epoch", F.lit(epoch).cast("bigint")).withColumn("_diff", F.lit(1).cast("bigint"))
+
+    def events(self, spark: SparkSession, slice: Slice) -> DataFrame:
+        """All rows of a slice for a ledger: those that do not fit have a reason; each knows its file and its place in the input."""
+        paths, nothing = self._paths(slice), F.lit(None).cast("string")
+        broken = [(reason, str(self.path / relative)) for relative, reason in slice.get("broken", {}).items()]
+        empty = [F.lit(None).cast(column.dataType).alias(column.name) for column in self.schema.fields]
+        nowhere = [F.lit(0).cast("bigint").alias(f"_p{i}") for i in range(3)]
+        failed = spark.createDataFrame(broken, "_reason string, _file string")
+        failed = failed.select(*empty, nothing.alias("_raw"), "_reason", "_file", *nowhere)
+        if not paths:
+            return failed.withColumn("_diff", F.lit(1).cast("bigint"))
+        rows = self._scan(spark, paths, self._read_schema()).select("*", F.col(FILE).alias("_file"), *places(spark, paths))
+        if self.format != "parquet":
+            rows = rows.observe(observation(self.name), *self._counts)
+        textual = self.format in TEXTUAL
+        raw = F.col(RAW) if textual else nothing
+        reason = F.when(raw.isNotNull(), reasons(self.format, self.schema, self.options)) if textual else nothing
+        rows = rows.select(*self._columns[:-1], raw.alias("_raw"), reason.alias("_reason"), "_file", "_p0", "_p1", "_p2")
+        return (rows.unionAll(failed) if broken else rows).withColumn("_diff", F.lit(1).cast("bigint"))
 
     def rows(self, slice: Slice) -> int | None:
         rows = slice.get("rows")

@@ -1,5 +1,6 @@
 """A flow: sources, and views over them written in ordinary PySpark or Spark SQL."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 from nosync.catalyst.bridge import Catalyst, children, items, kind
 from nosync.catalyst.compile import Compiler
 from nosync.catalyst.graph import SourceNode
+from nosync.catalyst.ledger import ledger
 from nosync.flow import rejection
+from nosync.flow.changing import Changing, changing
 from nosync.flow.input_log import lasting
 from nosync.flow.names import created_view, visible
 from nosync.model.errors import Conflict, Invalid
@@ -40,9 +43,16 @@ class Flow:
         self._sinks: dict[str, Sink] = {}
         self._run: Run | None = None
 
-    def source(self, name: str, source: Source) -> DataFrame:
-        """Adds a source and returns an ordinary (empty) DataFrame that stands for it in queries."""
+    def source(self, name: str, source: Source, key: str | Sequence[str] | None = None) -> DataFrame:
+        """Adds a source and returns an ordinary (empty) DataFrame that stands for it in queries.
+
+        With a `key`, rows with equal keys replace one another: the newest counts. A row that a source removes must be there: else it is
+        rejected, where the source has a key or carries changes (`ns.files(..., changes=)`).
+        """
         self._check_name(name)
+        carrying = changing(source, key)
+        if carrying is not None:
+            return self._carrying(name, carrying)
         source = lasting(source)
         schema = source.declare(name, self.spark)
         node = SourceNode(name, schema, source.append_only)
@@ -51,6 +61,16 @@ class Flow:
         self._frames[name] = self._compiler.placeholder(schema, node)
         if hasattr(source, "rejected"):
             self._rejected(f"{name}.rejected")
+        return self._frames[name]
+
+    def _carrying(self, name: str, source: Changing) -> DataFrame:
+        """A source of changes, with the ledger that says which of them count."""
+        node = SourceNode(name, source.declare(name, self.spark), append_only=False)
+        told = ledger(self._compiler, node, source.columns, source.key)
+        self._sources[name] = source
+        self._compiler.graph.sources[name] = node
+        self._frames[name] = told.where("_reason is null").select(*(f"`{column}`" for column in source.columns.names))
+        self._add_view(f"{name}.rejected", rejection.refused(told, source.columns.names))
         return self._frames[name]
 
     def _rejected(self, name: str) -> None:

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import LongType, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from nosync.journal.names import source_folder
 from nosync.model.source import Slice, Source
@@ -61,10 +62,24 @@ class InputLog:
     def files(self, slice: Slice) -> dict[str, str]:
         return {f"{source_folder(self.name)}/{slice['file']}": slice["mark"]}
 
-    def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
+    def _stored(self, slice: Slice) -> pa.Table:
         with pa.OSFile(str(self.folder / slice["file"]), "rb") as file:
-            table = pa.ipc.open_file(file).read_all()
+            return pa.ipc.open_file(file).read_all()
+
+    def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
+        table = self._stored(slice)
         return spark.createDataFrame(table, StructType(list(self.schema.fields)).add("_diff", LongType()))
+
+    def events(self, spark: SparkSession, slice: Slice) -> DataFrame:
+        """The rows in the order in which they were given, for a ledger."""
+        table, text = self._stored(slice), pa.nulls(slice["rows"], pa.string())
+        columns = dict(zip(table.column_names, table.columns, strict=True))
+        diff = columns.pop("_diff")
+        zeros = pa.array(np.zeros(slice["rows"], np.int64))
+        columns |= {"_raw": text, "_reason": text, "_file": text, "_p0": zeros, "_p1": zeros, "_p2": pa.array(np.arange(slice["rows"]))}
+        fields = [StructField(name, StringType()) for name in ("_raw", "_reason", "_file")]
+        fields += [StructField(name, LongType()) for name in ("_p0", "_p1", "_p2", "_diff")]
+        return spark.createDataFrame(pa.table(columns | {"_diff": diff}), StructType([*self.schema.fields, *fields]))
 
     def rows(self, slice: Slice) -> int:
         return int(slice["rows"])

@@ -19,9 +19,12 @@ from nosync.model.errors import Invalid
 from nosync.model.source import Slice
 
 
-def memory(schema: str | StructType) -> "Memory":
-    """A source with `.add(rows)` and `.remove(rows)`; rows are tuples, dicts or Rows, as for `spark.createDataFrame`."""
-    return Memory(schema)
+def memory(schema: str | StructType, changes: str | None = None, sequence: str | None = None) -> "Memory":
+    """A source with `.add(rows)` and `.remove(rows)`; rows are tuples, dicts or Rows, as for `spark.createDataFrame`.
+
+    `changes` and `sequence` are as for `files`. With a key (`flow.source(..., key=)`) adding replaces, and removing looks at the key alone.
+    """
+    return Memory(schema, changes=changes, sequence=sequence)
 
 
 @dataclass(eq=False)
@@ -31,6 +34,8 @@ class Memory:
     given: str | StructType
     append_only: bool = False
     replayable: bool = False
+    changes: str | None = None
+    sequence: str | None = None
     pending: list[tuple[list[Any], int]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     count: int = 0

@@ -1,8 +1,9 @@
 """Why a row of text does not fit its schema, said in Spark SQL over the rejected rows."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -29,6 +30,13 @@ def reasons(format: str, schema: StructType, options: dict[str, Any]) -> Column:
     ]
     found = F.concat_ws("; ", *wrong)
     return F.when(found == "", F.lit(whole)).otherwise(found)
+
+
+def refused(told: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """What a ledger refused, in the form of rejected rows."""
+    row = F.to_json(F.struct(*(F.col(f"`{column}`") for column in columns)))
+    told = told.where("_reason is not null").withColumn("_raw", F.coalesce("_raw", row))
+    return told.select(*(F.col(f"_{name}").alias(name) for name in ("raw", "reason", "file", "epoch")))
 
 
 def _strings(options: dict[str, Any]) -> dict[str, str]:

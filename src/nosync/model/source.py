@@ -21,6 +21,8 @@ class Source(Protocol):
     Two more attributes may say what a source cannot or need not do: `replayable = False` for one that can read a slice only once (the
     flow then keeps its
     rows in the home), `trims = False` for one whose input stays for ever, so that `trim` is never called and everything can be recomputed.
+    A source of changes may name the columns `changes` and `sequence` (see `flow.changing`), and with `events(spark, slice)` say more than
+    `read` does: the columns, `_raw`, `_reason` and `_file` of rows that are no changes, their order (`_p0`, `_p1`, `_p2`), `_diff`.
     """
 
     @property

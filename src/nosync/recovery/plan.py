@@ -24,10 +24,14 @@ Targets = dict[str, frozenset[int]]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the plan must know of a program: who feeds whom (all the way up, itself included), and the operators of sinks."""
+    """What the plan must know of a program: who feeds whom (all the way up, itself included), and the operators of sinks.
+
+    `stepwise` traces come out right only epoch by epoch.
+    """
 
     feeders: Mapping[str, frozenset[str]]
     sinks: Mapping[str, str] = field(default_factory=dict)
+    stepwise: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,15 +180,16 @@ def _earlier(job: Recompute, traces: Layers, readable: Layers, shape: Shape) -> 
 
 
 def _alone(job: Recompute, traces: Layers, shape: Shape) -> list[Recompute]:
-    """Epoch by epoch where a sink has yet to get them one by one.
+    """Epoch by epoch where a sink has yet to get them one by one, or where something above depends on it.
 
-    Then every shard of all above the sink is written by epoch too: what the log has of them may span epochs, and each epoch needs them
+    Then every shard of all above is written by epoch too: what the log has of them may span epochs, and each epoch needs them
     as of
     the one before.
     """
-    if not any(operator in shape.sinks for operator in job.targets) or job.first == job.last:
+    closure = _closure(job, shape)
+    if job.first == job.last or not (any(operator in shape.sinks for operator in job.targets) or closure & shape.stepwise):
         return [job]
-    targets = {operator: frozenset(shard for name, shard in traces if name == operator) for operator in _closure(job, shape)}
+    targets = {operator: frozenset(shard for name, shard in traces if name == operator) for operator in closure}
     return [Recompute(epoch, epoch, targets) for epoch in range(job.first, job.last + 1)]
 
 

@@ -45,7 +45,8 @@ def shape_of(declared: Declared | None) -> Shape:
     if declared is None:
         return Shape({})
     feeders = {name: frozenset(needed) for name, needed in declared.feeders.items()}
-    return Shape(feeders, {sink["operator"]: name for name, sink in declared.sinks.items() if "operator" in sink})
+    sinks = {sink["operator"]: name for name, sink in declared.sinks.items() if "operator" in sink}
+    return Shape(feeders, sinks, frozenset(declared.stepwise))
 
 
 def _code(findings: Findings, chosen: Plan | None) -> int:

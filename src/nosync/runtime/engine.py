@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nosync.catalyst.graph import SourceNode
+from nosync.catalyst.ledger import LedgerNode
 from nosync.catalyst.operators import RegroupNode
 from nosync.journal.entries import Opened, Slice
 from nosync.model.engine import Covers, Outcome
@@ -14,7 +15,7 @@ from nosync.runtime.program import Program
 from nosync.spark.empty import empty_result
 from nosync.spark.failure import explain
 from nosync.spark.job import EpochJob, Setting
-from nosync.spark.receipts import agreed
+from nosync.spark.receipts import Receipt, agreed
 from nosync.spark.session import EPOCH_POOL, flow_session
 
 WIDE_BYTES = 1 << 20
@@ -62,6 +63,7 @@ class SparkEngine:
                 first.count(name)
         rows = {name: self._rows(name, found, first) for name, found in taken.items()}
         rejected = self._rejected(taken, first)
+        rejected |= self._refused(taken, receipts)
         late = job(changes | self._rejected_rows(openings, rejected)).run(late=True)
         receipts = agreed(receipts + late)
         return Outcome(tuple(receipt.layer for receipt in receipts if receipt.layer), rows, rejected, receipts)
@@ -95,7 +97,17 @@ class SparkEngine:
         counts = {
             name: job.observed.get(name, {}).get("rejected", 0) + sum(len(slice.get("broken", {})) for slice in found)
             for name, found in taken.items()
+            if hasattr(self.program.sources[name], "rejected")
         }
+        return {name: count for name, count in counts.items() if count}
+
+    def _refused(self, taken: Mapping[str, Sequence[Slice]], receipts: Sequence[Receipt]) -> dict[str, int]:
+        """What ledgers have rejected: the rows that came to the views of it."""
+        operators = {f"{node.view}.rejected/rows": node.view for node in self.program.graph.operators if isinstance(node, LedgerNode)}
+        counts = {name: 0 for name in operators.values() if name in taken}
+        for receipt in receipts:
+            if receipt.operator in operators:
+                counts[operators[receipt.operator]] += receipt.rows
         return {name: count for name, count in counts.items() if count}
 
     def _rejected_rows(self, openings: Sequence[Opened], names: Mapping[str, int]) -> Changes:

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from nosync.catalyst.arrow import arrow_schema
 from nosync.catalyst.graph import Graph, ViewNode
 from nosync.catalyst.picture import boxes_of
-from nosync.catalyst.traces import feeders
+from nosync.catalyst.traces import feeders, stepwise
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Declared
 from nosync.model.errors import Invalid
@@ -45,7 +45,8 @@ class Program:
         views = {view.name: record_of(view).to_json() for view in self.graph.views.values()}
         sinks = {name: {"operator": self.graph.sinks[name].operator, "release": sink.release} for name, sink in self.sinks.items()}
         feeding = {name: sorted(needed) for name, needed in feeders(self.graph).items()}
-        return Declared(self.name, shards, settings_of(self.spark), operators, views, sinks, feeding, self.picture().to_json())
+        told = self.picture().to_json(), stepwise(self.graph)
+        return Declared(self.name, shards, settings_of(self.spark), operators, views, sinks, feeding, *told)
 
     def picture(self) -> Picture:
         """What `explain` tells."""
@@ -61,7 +62,8 @@ class Program:
 
     def shape(self) -> Shape:
         """What a recovery must know."""
-        return Shape(feeders(self.graph), {node.operator: name for name, node in self.graph.sinks.items()})
+        sinks = {node.operator: name for name, node in self.graph.sinks.items()}
+        return Shape(feeders(self.graph), sinks, frozenset(stepwise(self.graph)))
 
 
 def record_of(view: ViewNode) -> ViewRecord:

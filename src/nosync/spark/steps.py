@@ -11,10 +11,12 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 
 from nosync.catalyst.arrow import arrow_schema
 from nosync.catalyst.graph import Branch, Node, Operator, Piece, SourceNode, ViewNode
+from nosync.catalyst.ledger import LedgerNode
 from nosync.catalyst.operators import AccumulateNode, JoinNode, MatchNode, RegroupNode
 from nosync.spark.accumulate import AccumulateTask
 from nosync.spark.direct import FEW_SHARDS, DirectTask
 from nosync.spark.join import JoinTask, MatchTask
+from nosync.spark.ledger import LedgerTask
 from nosync.spark.retain import GatherTask, SettleTask
 
 if TYPE_CHECKING:
@@ -110,9 +112,16 @@ def _match(job: "EpochJob", node: MatchNode) -> DataFrame:
     return job.exchange(job.rows(node.feed.piece), node).mapInArrow(task, schema)
 
 
+def _ledger(job: "EpochJob", node: LedgerNode) -> DataFrame:
+    schema = changing(node.schema)
+    task = LedgerTask(job.work(node.name, "upserts"), node.keys, node.columns, node.sequence, arrow_schema(schema, node.name))
+    return job.exchange(job.rows(node.feed.piece), node).mapInArrow(task, schema)
+
+
 STEPS: dict[type[Operator], Callable[["EpochJob", Any], DataFrame]] = {
     AccumulateNode: _accumulate,
     RegroupNode: _regroup,
     JoinNode: _join,
     MatchNode: _match,
+    LedgerNode: _ledger,
 }

@@ -33,7 +33,7 @@ from nosync.state.canonical import rows_equal
 FORMAT = "1"
 HASH, ROW, COUNT, ROWS_IN_GROUP = "_hash", "_row", "_count", "n"
 # Families of columns that hold a chosen value rather than a sum: absent means null, not 0.
-BEST_FAMILIES = ("min", "max", "and", "or")
+BEST_FAMILIES = ("min", "max", "and", "or", "value")
 RECOVER = "Recover the layer from another tier."
 
 Hashes = npt.NDArray[np.uint64]

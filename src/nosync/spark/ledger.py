@@ -1,0 +1,67 @@
+"""The ledger of a source as Spark tasks: its changes in, what counts out, and beside it what was refused, with the reason."""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from nosync.kernels.ledger import Events, post_keyed, post_rows
+from nosync.spark.retain import nonempty
+from nosync.spark.task import Work, column, emitted, stacked, unsigned
+
+Batches = Iterator[pa.RecordBatch]
+PLACES = ("_p0", "_p1", "_p2")
+
+
+@dataclass(frozen=True)
+class LedgerTask:
+    """`keys`, `columns` and `sequence` (of one column or none) are what comes in, `output` what goes out."""
+
+    work: Work
+    keys: pa.Schema
+    columns: pa.Schema
+    sequence: pa.Schema
+    output: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
+        started = time.perf_counter()
+        held = nonempty(batches)
+        if not held:
+            return
+        rows = stacked(held)
+        shard = self.work.shard(rows)
+        broken = rows.column("_reason").is_valid()
+        events = rows.filter(pa.array(~broken.to_numpy(zero_copy_only=False)))
+        if events.num_rows:
+            yield from self._post(shard, events, started)
+        else:
+            self.work.hand_in(shard, 0, None, started)
+        yield from self._refused(rows.filter(broken))
+
+    def _post(self, shard: int, batch: pa.RecordBatch, started: float) -> Batches:
+        columns, keys, sequence = (
+            [column(batch, field.name, field.type) for field in schema] for schema in (self.columns, self.keys, self.sequence)
+        )
+        places = [batch.column(name).to_numpy() for name in PLACES]
+        events = Events(unsigned(batch, "_hash"), keys, columns, batch.column("_diff").to_numpy(), places, *sequence)
+        posted = (post_keyed if keys else post_rows)(self.work.cover(shard), events)
+        self.work.hand_in(shard, batch.num_rows, posted.layer, started)
+        values = dict(zip(self.columns.names, posted.rows, strict=True))
+        values |= {"_hash": pa.array(posted.hashes.view(np.int64)), "_diff": pa.array(posted.diffs)}
+        yield from self._emitted(values, len(posted.diffs))
+        words = "nothing to remove: no row with this key" if keys else "nothing to remove: no such row"
+        yield from self._refused(batch.take(pa.array(posted.refused)), words)
+
+    def _refused(self, rows: pa.RecordBatch, words: str | None = None) -> Batches:
+        """Each as an added row of its own."""
+        values = {name: rows.column(name) for name in (*self.columns.names, "_raw", "_reason", "_file", "_hash")}
+        if words is not None:
+            values["_reason"] = pa.array([words] * rows.num_rows, pa.string())
+        yield from self._emitted(values | {"_diff": pa.array(np.ones(rows.num_rows, np.int64))}, rows.num_rows)
+
+    def _emitted(self, values: dict[str, pa.Array], rows: int) -> Batches:
+        values = {"_epoch": pa.array(np.full(rows, self.work.lower, np.int64)), **values}
+        missing = {field.name: pa.nulls(rows, field.type) for field in self.output if field.name not in values}
+        yield from emitted(self.output, [(values | missing)[name] for name in self.output.names])
