@@ -35,7 +35,8 @@ from bench.session import SETTINGS, open_session
 HERE = Path(__file__).resolve().parent.parent
 BOUNDS = {"local": 1.03, "remote": 1.06}
 TAIL_BOUND = 1.2
-CASES = ("cost", "small", "recovery")
+CASES = ("cost", "small", "recovery", "remote")  # the last is a part of the first, alone: not run unless asked for
+LANES = ("off", "local", "remote", "s3")
 COST_HEADS = ("durability", "median ms", "to off", "interval", "p95 ms", "to off", "written/input", "shipped", "objects", "verdict")
 
 
@@ -69,16 +70,14 @@ def s3_server() -> Iterator[str]:
         server.stop()
 
 
-def cost(session: SparkSession, data: Input, work: Path, turn: int, skip: int, console: Console) -> dict[str, Any]:
-    """All lanes over one input, and the verdicts."""
+def cost(
+    session: SparkSession, data: Input, work: Path, turn: int, skip: int, console: Console, names: Sequence[str] = LANES
+) -> dict[str, Any]:
+    """The lanes over one input, and the verdicts."""
     shutil.rmtree(work, ignore_errors=True)
     with s3_server() as bucket:
-        lanes = [
-            Lane("off", session, data, work / "off", durable=False),
-            Lane("local", session, data, work / "local"),
-            Lane("remote", session, data, work / "remote", remote=(work / "copy").absolute().as_uri()),
-            Lane("s3", session, data, work / "s3", remote=f"{bucket}/{data.name}"),
-        ]
+        remotes = {"remote": (work / "copy").absolute().as_uri(), "s3": f"{bucket}/{data.name}"}
+        lanes = [Lane(name, session, data, work / name, remote=remotes.get(name), durable=name != "off") for name in names]
         race(lanes, turn, console.print)
         found = {lane.name: _facts(lane, lanes[0], skip) for lane in lanes}
         for lane in lanes:
@@ -122,7 +121,7 @@ def recoveries(session: SparkSession, work: Path, quick: bool) -> list[Recovery]
 
 
 def show(console: Console, found: dict[str, Any]) -> None:
-    for name in ("cost", "small"):
+    for name in ("cost", "small", "remote"):
         if name in found:
             console.print(_cost_table(found[name]))
     if "recovery" in found:
@@ -162,7 +161,7 @@ def _recovery_table(found: list[dict[str, Any]]) -> Table:
 def main(given: Sequence[str]) -> int:
     asked = arguments(given)
     console = Console() if sys.stdout.isatty() else Console(width=150)
-    wanted = asked.only or CASES
+    wanted = asked.only or CASES[:3]
     work, quick = asked.work.resolve(), asked.quick
     SETTINGS["durability"] = SETTINGS["spark-rocksdb"] | SETTINGS["nosync"]
     session = open_session("durability", "2g" if quick else "6g", work / "run" / "scratch")
@@ -175,6 +174,9 @@ def main(given: Sequence[str]) -> int:
         data = inputs.plain(work / "inputs", 16 if quick else 200, 1_000, 100_000, label="durability-small")
         found["small"] = cost(session, data, work / "run" / "lanes", 4 if quick else 20, 1 if quick else 2, console)
         found["small"]["spark"] = beside(session, data, work / "run" / "spark", 10)
+    if "remote" in wanted:
+        data = inputs.plain(work / "inputs", 16 if quick else 300, 10_000 if quick else 200_000, 1_000_000, label="durability-remote")
+        found["remote"] = cost(session, data, work / "run" / "lanes", 4 if quick else 10, 1 if quick else 3, console, ("off", "remote"))
     if "recovery" in wanted:
         found["recovery"] = [asdict(one) for one in recoveries(session, work, quick)]
     asked.results.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ COLOURS = {"off": "#6b7280", "local": "#c2410c", "remote": "#2563eb", "s3": "#0f
 
 
 def draw(path: Path, found: dict[str, Any]) -> None:
-    panels = [name for name in ("cost", "small", "recovery") if name in found]
+    panels = [name for name in ("cost", "small", "remote", "recovery") if name in found]
     figure, axes = pyplot.subplots(1, len(panels), figsize=(6 * len(panels), 3.8), squeeze=False)
     for axis, name in zip(axes.flat, panels, strict=True):
         if name == "recovery":

@@ -10,7 +10,7 @@ from nosync.model.layers import LayerInfo
 from nosync.model.run import this_process
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
-from nosync.store.site import LONGEST_PAUSE, LayerShipper, RecordShipper
+from nosync.store.site import LONGEST_PAUSE, LayerShipper, RecordShipper, collapsing
 
 
 @pytest.fixture
@@ -23,10 +23,10 @@ def journal(tmp_path: Path, remote: Objects) -> Journal:
     return Journal(LocalDisk(tmp_path / "home"), remote, this_process(0.0))
 
 
-def layer(journal: Journal, lower: int, upper: int) -> LayerInfo:
+def layer(journal: Journal, lower: int, upper: int, size: int = 100) -> LayerInfo:
     path = f"layers/v/0/{lower}-{upper}-1.0-0.arrow"
-    journal.disk.replace(path, b"x" * 100)
-    return LayerInfo("v", 0, lower, upper, "upserts", path, 1, 100, "abc")
+    journal.disk.replace(path, b"x" * size)
+    return LayerInfo("v", 0, lower, upper, "upserts", path, 1, size, "abc")
 
 
 def compute(journal: Journal, *epochs: int) -> None:
@@ -35,8 +35,8 @@ def compute(journal: Journal, *epochs: int) -> None:
         journal.append(Computed(epoch, (layer(journal, epoch, epoch + 1),), {}, {}))
 
 
-def merge(journal: Journal, lower: int, upper: int) -> None:
-    journal.append(Merged(layer(journal, lower, upper)))
+def merge(journal: Journal, lower: int, upper: int, size: int = 100) -> None:
+    journal.append(Merged(layer(journal, lower, upper, size)))
 
 
 def shipped(remote: Objects) -> list[str]:
@@ -59,6 +59,41 @@ def test_when_it_is_behind_the_merged_layer_travels_instead(journal: Journal, re
     while shipper.step():
         pass
     assert shipped(remote) == ["1-9"]
+
+
+def test_what_was_merged_meanwhile_travels_alone_though_it_begins_with_epochs_that_are_there(journal: Journal, remote: Objects) -> None:
+    records, shipper = RecordShipper(journal), LayerShipper(journal, journal.disk, remote)
+    compute(journal, 1, 2, 3)
+    while shipper.step():
+        pass
+    compute(journal, 4, 5, 6, 7)
+    merge(journal, 3, 8, size=350)
+    while shipper.step() or records.step():
+        pass
+    assert shipped(remote) == ["1-2", "2-3", "3-4", "3-8"]
+    assert shipper.standing(records).epoch == 7
+    assert LayerShipper(journal, journal.disk, remote).spans == shipper.spans == {(4, 8)}  # 3 can still be read there, 4 to 6 cannot
+
+
+def test_a_merged_layer_that_is_larger_than_what_waits_does_not_travel(journal: Journal, remote: Objects) -> None:
+    shipper = LayerShipper(journal, journal.disk, remote)
+    compute(journal, 1)
+    while shipper.step():
+        pass
+    compute(journal, 2, 3, 4, 5)
+    merge(journal, 1, 6, size=401)
+    while shipper.step():
+        pass
+    assert "1-6" not in shipped(remote)
+
+
+def test_a_layer_that_overlaps_a_part_of_what_is_there_does_not_travel() -> None:
+    def at(lower: int, upper: int) -> LayerInfo:
+        return LayerInfo("v", 0, lower, upper, "upserts", f"{lower}-{upper}", 1, 100, "abc")
+
+    there, crossing, waiting = at(1, 6), at(4, 10), [at(epoch, epoch + 1) for epoch in (6, 7, 8, 9)]
+    assert collapsing(waiting, [there, crossing, *waiting], {there.path}) == waiting[0]
+    assert collapsing(waiting, [there, crossing, *waiting], set()) == crossing
 
 
 def test_the_more_waits_the_longer_it_lets_it_gather(journal: Journal, remote: Objects) -> None:

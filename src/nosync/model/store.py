@@ -47,11 +47,15 @@ class Disk(Store, Protocol):
         """Deletes what a crash left of files that were being written, if older than a time; says how many there were."""
 
 
-class Remote(Store, Protocol):
-    """A store that survives the site. Layers travel to and from it as a whole."""
+class Carrier(Protocol):
+    """Brings files to a remote."""
 
     def upload(self, name: str, disk: Disk) -> int:
         """Copies a file of the disk; gives the bytes that travelled."""
+
+
+class Remote(Store, Carrier, Protocol):
+    """A store that survives the site. Layers travel to and from it as a whole."""
 
     def download(self, name: str, disk: Disk) -> bool:
         """Copies to the disk; False when there is no such name. The content is synced before the name appears: a name that is there is

@@ -1,8 +1,6 @@
 """The merging process: reads orders as JSON lines, answers each with the facts of the merged layer. Started by `Merger`."""
 
-import contextlib
 import json
-import os
 import sys
 from typing import Any
 
@@ -11,6 +9,9 @@ from nosync.model.errors import Corrupt
 from nosync.model.layers import LayerInfo
 from nosync.state.layer import open_layer, verify, write_layer
 from nosync.state.merge import merge_diffs, merge_upserts, union_schema
+from nosync.store.aside import step_back
+
+LOWEST = 19
 
 
 def merge(home: str, flow: str, run: str, order: dict[str, Any]) -> LayerInfo:
@@ -36,8 +37,7 @@ def merge(home: str, flow: str, run: str, order: dict[str, Any]) -> LayerInfo:
 
 def main() -> None:
     home, flow, run = sys.argv[1:4]
-    with contextlib.suppress(OSError):
-        os.nice(19)
+    step_back(LOWEST)
     for line in sys.stdin:
         try:
             answer = merge(home, flow, run, json.loads(line)).to_json()

@@ -5,9 +5,6 @@ The stream never waits for it; while it is behind, covers are longer and nothing
 """
 
 import json
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +15,7 @@ from nosync.model.errors import Corrupt, Unavailable
 from nosync.model.layers import LayerInfo
 from nosync.recovery.suspicion import START_AGAIN
 from nosync.state.spine import plan_merge
+from nosync.store.aside import spawn
 
 
 class Merger:
@@ -25,15 +23,12 @@ class Merger:
 
     def __init__(self, home: str, flow: str, run: str, unmerged: frozenset[str] = frozenset()) -> None:
         self._unmerged = unmerged
-        self._command = [sys.executable, "-m", "nosync.runtime.merge_worker", home, flow, run]
+        self._arguments = (home, flow, run)
         self._done: SimpleQueue[str] = SimpleQueue()
         self._start()
 
     def _start(self) -> None:
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        pipe = subprocess.PIPE
-        # In a process group of its own: a Ctrl-C is for the driver alone.
-        self._process = subprocess.Popen(self._command, env=environment, process_group=0, stdin=pipe, stdout=pipe, text=True)
+        self._process = spawn("nosync.runtime.merge_worker", *self._arguments)
         self._busy = False
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()

@@ -30,6 +30,7 @@ from nosync.runtime.trimming import BATCH as TRIM_BATCH
 from nosync.runtime.upkeep import Upkeep
 from nosync.spark.session import check_home
 from nosync.state.layer import open_layer, verify
+from nosync.store.courier import courier_for
 from nosync.store.disk import LocalDisk
 from nosync.store.host import synced_number
 
@@ -67,7 +68,10 @@ class Stepping:
         sinks = {name: sink.release for name, sink in program.sinks.items()}
         outlet = LayerOutlet(program, self.journal, str(self.home))
         trims = {name: source for name, source in program.sources.items() if getattr(source, "trims", True)}
-        self.upkeep = Upkeep(self.journal, self.disk, remote, sinks, outlet, trims, most_layers=most_layers, trim_batch=TRIM_BATCH)
+        self.courier = courier_for(remote, self.disk)
+        self.upkeep = Upkeep(
+            self.journal, self.disk, remote, sinks, outlet, trims, most_layers=most_layers, trim_batch=TRIM_BATCH, carrier=self.courier
+        )
         self.merger = Merger(str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks))
 
     @property
@@ -135,6 +139,8 @@ class Stepping:
 
     def close(self) -> None:
         self.merger.close()
+        if self.courier is not None:
+            self.courier.close()
 
 
 def _openable(program: Program) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from nosync.journal.past import Shelves, whole_image
 from nosync.journal.rolling import ROLL_RECORDS, Roller
 from nosync.model.safety import Problem, Release, Standing, safe_points
 from nosync.model.sink import Outlet
-from nosync.model.store import Disk, Remote
+from nosync.model.store import Carrier, Disk, Remote
 from nosync.runtime.release import Releaser
 from nosync.runtime.trimming import BATCH, Trimmable, Trimmer
 from nosync.store.host import HostTier
@@ -26,7 +26,7 @@ LOOK_EPOCHS = 256
 
 
 class Upkeep:
-    """The duties of one run."""
+    """The duties of one run. `carrier` brings layers to the remote; without one, the remote's own `upload` does."""
 
     def __init__(
         self,
@@ -40,11 +40,12 @@ class Upkeep:
         most_layers: int = 64,
         roll_records: int = ROLL_RECORDS,
         trim_batch: int = BATCH,
+        carrier: Carrier | None = None,
     ) -> None:
         self.journal, self.disk, self.remote = journal, disk, remote
         self.host = HostTier(journal, disk)
         self.records = RecordShipper(journal) if remote is not None else None
-        self.layers = LayerShipper(journal, disk, remote, most_layers) if remote is not None else None
+        self.layers = LayerShipper(journal, disk, remote, most_layers, carrier) if remote is not None else None
         self.releaser = Releaser(journal, sinks, outlet, self.standings)
         self.trimmer = Trimmer(journal, sources, list(sinks), self.standings, trim_batch)
         self.roller = Roller(journal, disk, remote, roll_records)

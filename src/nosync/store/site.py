@@ -10,7 +10,7 @@ epochs. When idle it ships merged layers that shorten what a recovery would have
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from nosync.journal.entries import Computed, Restored, RolledBack
 from nosync.journal.journal import Journal, fenced_by
@@ -18,7 +18,7 @@ from nosync.journal.names import LAYERS
 from nosync.model.errors import Conflict
 from nosync.model.layers import LayerInfo
 from nosync.model.safety import Problem, Standing
-from nosync.model.store import Disk, Remote
+from nosync.model.store import Carrier, Disk, Remote
 from nosync.state.cover import cover
 from nosync.state.finest import finest, within
 from nosync.store.progress import epoch_on
@@ -54,8 +54,8 @@ class RecordShipper:
 class LayerShipper:
     """Brings layers to the remote. `waiting` holds, per operator and shard, the finest layers that are not there yet, oldest first."""
 
-    def __init__(self, journal: Journal, disk: Disk, remote: Remote, most_layers: int = 64) -> None:
-        self.journal, self.disk, self.remote, self.most_layers = journal, disk, remote, most_layers
+    def __init__(self, journal: Journal, disk: Disk, remote: Remote, most_layers: int = 64, carrier: Carrier | None = None) -> None:
+        self.journal, self.disk, self.most_layers, self.carrier = journal, disk, most_layers, carrier or remote
         self.placed = set(remote.sizes(LAYERS))
         self.number = journal.number
         self.waiting: dict[Place, list[LayerInfo]] = {}
@@ -96,13 +96,14 @@ class LayerShipper:
         if layer is None:
             return False
         named = self.journal.number
-        self.bytes += self.remote.upload(layer.path, self.disk)
+        self.bytes += self.carrier.upload(layer.path, self.disk)
         self.objects += 1
         self.placed.add(layer.path)
         place = (layer.operator, layer.shard)
-        if any(within(other, layer) and other != layer for other in self.waiting[place]):
-            self.spans.add((layer.lower, layer.upper))
-        self.waiting[place] = [other for other in self.waiting[place] if not within(other, layer)]
+        inside = [other for other in self.waiting[place] if within(other, layer)]
+        if inside and inside != [layer]:
+            self.spans.add((inside[0].lower, layer.upper))
+        self.waiting[place] = [other for other in self.waiting[place] if other not in inside]
         self.unconfirmed.append((named, self._reached()))
         return True
 
@@ -137,18 +138,18 @@ class LayerShipper:
             return {(operator, shard): list(layers) for operator, shards in traces.items() for shard, layers in shards.items()}
 
     def _next(self) -> LayerInfo | None:
-        """The oldest waiting layer; in its place, where many wait, the largest that collapses it and its followers."""
+        """The oldest waiting layer; in its place, where many wait, one that collapses it and its followers."""
         behind = [place for place, layers in self.waiting.items() if layers]
         place = min(behind, key=lambda place: self.waiting[place][0].lower, default=None)
         if place is None:
             return None
         waiting = self.waiting[place]
-        if len(waiting) <= PRESSURE:
+        if len(waiting) < PRESSURE:
             return waiting[0]
         operator, shard = place
         with self.journal.lock:
             trace = list(self.journal.image.traces[operator][shard])
-        return max((layer for layer in trace if layer.lower == waiting[0].lower), key=lambda layer: layer.upper, default=waiting[0])
+        return collapsing(waiting, trace, self.placed)
 
     def _shortening(self) -> LayerInfo | None:
         """A merged layer in the place of the most layers there, while a recovery would have to fetch more than allowed."""
@@ -171,6 +172,28 @@ class LayerShipper:
         return best[1]
 
 
+def collapsing(waiting: Sequence[LayerInfo], trace: Iterable[LayerInfo], placed: set[str]) -> LayerInfo:
+    """The layer to ship for the oldest waiting one: where merged layers stand for it and its followers in no more bytes, that for the most.
+
+    It may begin before the waiting ones, with epochs that are there already. It must not overlap a part of what is there: no cover could
+    have both.
+    """
+    known = list(trace)
+    there = [layer for layer in known if layer.path in placed]
+    best, most = waiting[0], 1
+    for layer in known:
+        inside = [other for other in waiting if within(other, layer)] if within(waiting[0], layer) else []
+        cheap = layer.bytes <= sum(other.bytes for other in inside)
+        if len(inside) > most and cheap and not any(_cross(layer, other) for other in there):
+            best, most = layer, len(inside)
+    return best
+
+
+def _cross(one: LayerInfo, other: LayerInfo) -> bool:
+    """Whether two layers share epochs and neither contains the other."""
+    return one.lower < other.upper and other.lower < one.upper and not within(one, other) and not within(other, one)
+
+
 def uncovered(layers: Iterable[LayerInfo], placed: set[str]) -> list[LayerInfo]:
     """The finest layers of a trace whose updates are not there, oldest first."""
     known = list(layers)
@@ -179,8 +202,11 @@ def uncovered(layers: Iterable[LayerInfo], placed: set[str]) -> list[LayerInfo]:
 
 
 def spans(layers: Iterable[LayerInfo], placed: set[str]) -> set[tuple[int, int]]:
-    """The epochs of placed layers that stand for finer ones which are not there: the state within them cannot be read."""
+    """The epochs of placed layers that stand for finer ones which are not there, from the first of these on: the state within them cannot
+    be read.
+    """
     known = list(layers)
     coarse = [layer for layer in known if layer.path in placed and layer.upper > layer.lower + 1]
     missing = [leaf for leaf in finest(known) if leaf.path not in placed]
-    return {(layer.lower, layer.upper) for layer in coarse if any(within(leaf, layer) for leaf in missing)}
+    lost = {layer: min((leaf.lower for leaf in missing if within(leaf, layer)), default=0) for layer in coarse}
+    return {(lower, layer.upper) for layer, lower in lost.items() if lower}

@@ -1,0 +1,23 @@
+"""A process beside the driver, for work that must not take a core from an epoch. Used for merging and for copying to the remote.
+
+It lives as long as its standard input is open, so it ends with the driver however that ends.
+"""
+
+import os
+import subprocess
+import sys
+from contextlib import suppress
+
+
+def spawn(module: str, *arguments: str) -> "subprocess.Popen[str]":
+    """Runs a module of this package with pipes to its input and output."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    command, pipe = [sys.executable, "-m", module, *arguments], subprocess.PIPE
+    # In a process group of its own: a Ctrl-C is for the driver alone.
+    return subprocess.Popen(command, env=environment, process_group=0, stdin=pipe, stdout=pipe, text=True)
+
+
+def step_back(priority: int) -> None:
+    """Called by the process once it is ready: from here on epochs come first. 19 is the lowest priority, 0 the usual one."""
+    with suppress(OSError):
+        os.nice(priority)

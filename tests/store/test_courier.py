@@ -1,0 +1,64 @@
+"""Copying in a process of its own ends as copying by the remote itself does: with the same objects, and the same errors."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+
+from nosync.model.errors import Corrupt, OutcomeUnknown, Unavailable
+from nosync.store.courier import PRIORITY, Courier, answer, courier_for, told
+from nosync.store.disk import LocalDisk
+from nosync.store.objects import Objects, open_remote
+
+NAME = "layers/v/0/1-2-1.0-0.arrow"
+
+
+@pytest.fixture
+def courier(disk: LocalDisk, tmp_path: Path) -> Iterator[Courier]:
+    found = courier_for(open_remote((tmp_path / "remote").as_uri()), disk)
+    assert found is not None
+    yield found
+    found.close()
+
+
+def process_of(courier: Courier) -> psutil.Process:
+    assert courier._process is not None
+    return psutil.Process(courier._process.pid)
+
+
+def test_the_objects_are_those_of_the_remote_itself_and_epochs_come_first(
+    courier: Courier, disk: LocalDisk, tmp_path: Path
+) -> None:
+    content = os.urandom(1 << 16) * 100
+    disk.replace(NAME, content)
+    remote = open_remote((tmp_path / "remote").as_uri())
+    assert courier.upload(NAME, disk) == remote.sizes("layers")[NAME] == open_remote((tmp_path / "other").as_uri()).upload(NAME, disk)
+    assert remote.read(NAME) == content
+    assert process_of(courier).nice() == PRIORITY
+    with pytest.raises(Corrupt, match="is not there"):
+        courier.upload("layers/v/0/2-3-1.0-0.arrow", disk)
+    process_of(courier).send_signal(signal.SIGSTOP)  # in the middle of whatever it does
+    process_of(courier).kill()
+    with pytest.raises(OutcomeUnknown, match="ended"):
+        courier._ask(NAME)
+    assert courier.upload(NAME, disk) > 0
+
+
+def test_every_error_of_the_remote_arrives(disk: LocalDisk, s3: Callable[[str], Objects]) -> None:
+    disk.replace(NAME, b"x")
+    away = s3("http://127.0.0.1:1")
+    found = answer(away, NAME, disk)
+    with pytest.raises(OutcomeUnknown) as direct:
+        away.upload(NAME, disk)
+    error = told(found)
+    assert isinstance(error, OutcomeUnknown) and error.hint == direct.value.hint
+    assert isinstance(told({"error": "Unavailable", "message": "m", "hint": "h"}), Unavailable)
+
+
+def test_a_remote_in_memory_is_of_this_process_alone(disk: LocalDisk) -> None:
+    assert courier_for(open_remote("memory://here"), disk) is None
+    assert urlsplit(open_remote("memory://here").url).scheme == "memory"
