@@ -12,6 +12,9 @@ from pyspark.sql import SparkSession
 SOURCES = str(Path(__file__).parent.parent / "src")
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (SOURCES, os.environ.get("PYTHONPATH"))))
 
+# Tests end before thorough compilation has paid for itself: without it the JVM takes half the CPU.
+SHORT_LIVED = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that use Spark are marked, so that `-m "not spark"` is the quick part of the suite."""
@@ -29,6 +32,7 @@ def spark() -> Iterator[SparkSession]:
         SparkSession.builder.master("local[2]")
         .appName("nosync-tests")
         .config("spark.driver.memory", "1g")
+        .config("spark.driver.extraJavaOptions", SHORT_LIVED)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.scheduler.mode", "FAIR")
@@ -49,5 +53,6 @@ def quick(spark: SparkSession) -> SparkSession:
     session.conf.set("spark.sql.codegen.wholeStage", "false")
     session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     session.conf.set("spark.sql.shuffle.partitions", "1")
+    session.conf.set("spark.sql.adaptive.enabled", "false")
     session.conf.set("spark.sql.session.timeZone", "UTC")
     return session

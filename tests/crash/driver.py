@@ -54,6 +54,7 @@ def noting(file: Path) -> Callable[[Any, int], None]:
 
 def main(master: str, place: Path) -> None:
     builder: Any = SparkSession.builder.master(master).config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
+    builder = builder.config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     flow, _ = suffering_flow(builder.getOrCreate(), place, place)
