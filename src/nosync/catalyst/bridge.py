@@ -180,5 +180,30 @@ class Catalyst:
         parts = found.get()
         return items(parts._2()), items(parts._3()), parts._4().get() if parts._4().isDefined() else None
 
+    def _object(self, name: str) -> Java:
+        """A Scala object of the expressions package."""
+        return getattr(getattr(self.jvm, f"org.apache.spark.sql.catalyst.expressions.{name}$"), "MODULE$")
+
+    def ascending(self, columns: Sequence[Java]) -> list[Java]:
+        """An order by these expressions, nulls first."""
+        up, nulls = self._object("Ascending"), self._object("NullsFirst")
+        return [self.expressions.SortOrder(column, up, nulls, self._empty) for column in columns]
+
+    def sort(self, order: Sequence[Java]) -> Java:
+        """A sort of each partition."""
+        return self.logical.Sort(self.seq(order), False, self.nowhere, self.none)
+
+    def placed_by(self, columns: Sequence[Java]) -> Java:
+        """An exchange that brings together what is equal in these columns."""
+        return self.logical.RepartitionByExpression(self.seq(columns), self.nowhere, self.none, self.none)
+
+    def window(self, functions: Sequence[Java], partition: Sequence[Java], order: Sequence[Java]) -> Java:
+        return self.logical.Window(self.seq(functions), self.seq(partition), self.seq(order), self.nowhere, self.none)
+
+    def row_number(self, partition: Sequence[Java], order: Sequence[Java]) -> Java:
+        frame = self.expressions.SpecifiedWindowFrame(*map(self._object, ("RowFrame", "UnboundedPreceding", "CurrentRow")))
+        definition = self.expressions.WindowSpecDefinition(self.seq(partition), self.seq(order), frame)
+        return self.expressions.WindowExpression(self.expressions.RowNumber(), definition)
+
     def with_children(self, node: Java, new: Sequence[Java]) -> Java:
         return node.withNewChildren(self.seq(new))

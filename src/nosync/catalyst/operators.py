@@ -44,7 +44,10 @@ class AccumulateNode(Operator):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class RegroupNode(Operator):
-    """What Spark recomputes for the touched groups. `empty` gives its row over no input where it has no key."""
+    """What Spark recomputes for the touched groups. `empty` gives its row over no input where it has no key.
+
+    `announced`: every touched group gets a ghost, since a group that is alive may have no result.
+    """
 
     evaluate: Branch
     gathered: GatheredNode
@@ -52,6 +55,7 @@ class RegroupNode(Operator):
     settled: pa.Schema
     keys: int
     empty: Java | None = None
+    announced: bool = False
 
     @property
     def traces(self) -> tuple[str, ...]:

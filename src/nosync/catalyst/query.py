@@ -15,10 +15,13 @@ from nosync.catalyst.fingerprint import digest, text
 from nosync.catalyst.graph import DIFF, HASH, ROW, Branch, Graph, Hole, Operator, SourceNode, Template, ViewNode, holes
 from nosync.catalyst.grouping import aggregated
 from nosync.catalyst.joins import joined
-from nosync.catalyst.refusal import refuse_node, refuse_subquery
+from nosync.catalyst.limits import limited
+from nosync.catalyst.refusal import check_key, refuse_node, refuse_subquery
+from nosync.catalyst.windows import windowed
+from nosync.model.errors import Refused
 
 NARROW = ("Filter", "Generate", "BatchEvalPython", "ArrowEvalPython")
-WITHOUT_MEANING = ("Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions")
+WITHOUT_MEANING = ("Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions", "LocalLimit")
 STATIC = (
     "LocalRelation",
     "LogicalRDD",
@@ -58,6 +61,9 @@ class Query:
             refuse_subquery(expression, self.view)
         if name == "Project":
             return self._project(plan)
+        found = windowed(self, plan) if name in ("Filter", "Window", "WindowGroupLimit") else None
+        if found is not None:
+            return found
         if name in NARROW:
             child = self._template(children(plan)[0])
             output = items(plan.output())
@@ -70,6 +76,8 @@ class Query:
             return aggregated(self, plan)
         if name == "Join":
             return joined(self, plan)
+        if name in ("GlobalLimit", "Offset"):
+            return limited(self, plan)
         if name in STATIC:
             return self._leaf(plan)
         raise refuse_node(plan, self.view)
@@ -120,6 +128,16 @@ class Query:
             if operator.plan.sameResult(plan):
                 return operator
         return None
+
+    def key(self, expression: Java) -> Java:
+        """A grouping key as Spark groups by it; refused where that cannot be told from its bytes."""
+        if kind(expression) == "AttributeReference" and expression.metadata().contains("spark.sessionWindow"):
+            raise Refused(
+                f'view "{self.view}" groups by session_window, which cannot be maintained yet',
+                hint="Use window(...) with a fixed length, or group into sessions when reading the view.",
+            )
+        check_key(data_type(expression), str(expression.sql()), self.view)
+        return self.catalyst.normalised(expression)
 
     def operator_name(self, what: str) -> str:
         number = len(self.operators) + 1

@@ -11,10 +11,6 @@ from nosync.catalyst.bridge import Java, children, items, kind
 from nosync.model.errors import Refused
 
 LATER = {
-    "Window": ("a window function", "Window functions are not there yet; aggregate instead, or rank when reading the view."),
-    "GlobalLimit": ("a limit", "Take the limit when reading the view: run.view(...).orderBy(...).limit(...)."),
-    "LocalLimit": ("a limit", "Take the limit when reading the view: run.view(...).orderBy(...).limit(...)."),
-    "Offset": ("an offset", "Take the offset when reading the view."),
     "FlatMapGroupsInPandas": ("applyInPandas", "Grouped maps are not there yet; use a pandas aggregate function in agg(...)."),
     "FlatMapGroupsInArrow": ("applyInArrow", "Grouped maps are not there yet; use a pandas aggregate function in agg(...)."),
     "MapInPandas": ("mapInPandas", "It sees batches, not rows; use a pandas UDF in select(...)."),

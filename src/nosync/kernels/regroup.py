@@ -2,7 +2,7 @@
 
 `gather` adds the change to the kept rows and hands out all rows of each touched group; `settle` takes the recomputed results
 and emits their difference to the previous ones. In between stands whatever the query says. Work is in proportion
-to the touched groups. A group that has become empty is announced by a *ghost*: one of its last rows, marked.
+to the touched groups. A group that has become empty is announced by a *ghost*: one of the changed rows, marked.
 """
 
 from collections.abc import Sequence
@@ -26,8 +26,11 @@ class Gathered:
     ghosts: np.ndarray
 
 
-def gather(cover: Sequence[Layer], change: pa.RecordBatch, keys: int) -> Gathered:
-    """`change` has the form of a diffs layer, unsorted; its payload begins with the key columns."""
+def gather(cover: Sequence[Layer], change: pa.RecordBatch, keys: int, announced: bool = False) -> Gathered:
+    """`change` has the form of a diffs layer, unsorted; its payload begins with the key columns.
+
+    With `announced` each touched group has a ghost, not only those that have become empty.
+    """
     layer = consolidate(change)
     if layer.num_rows == 0:
         return Gathered(layer, layer, np.zeros(0, bool))
@@ -41,7 +44,7 @@ def gather(cover: Sequence[Layer], change: pa.RecordBatch, keys: int) -> Gathere
     wanted[touched] = True
     repeated = np.repeat(np.arange(now.num_rows), np.where(wanted[group], counts, 0))
     gone, first = np.unique(touched, return_index=True)
-    last_words = first[~alive[gone]]
+    last_words = first if announced else first[~alive[gone]]
     rows = _stack([now.take(pa.array(repeated)), layer.take(pa.array(last_words))])
     ghosts = np.concatenate((np.zeros(len(repeated), bool), np.ones(len(last_words), bool)))
     return Gathered(layer, rows, ghosts)

@@ -46,12 +46,13 @@ class RetainTask:
 
 @dataclass(frozen=True)
 class GatherTask:
-    """Keeps the rows of groups, and hands all rows of touched groups to Spark."""
+    """Keeps the rows of groups, and hands all rows of touched groups to Spark. `announced`: with a ghost for each of them."""
 
     work: Work
     payload: pa.Schema
     keys: int
     output: pa.Schema
+    announced: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         started = time.perf_counter()
@@ -60,7 +61,7 @@ class GatherTask:
             return
         shard = self.work.shard(held[0])
         change = diffs(held, self.payload)
-        gathered = gather(self.work.cover(shard), change, self.keys)
+        gathered = gather(self.work.cover(shard), change, self.keys, self.announced)
         self.work.hand_in(shard, change.num_rows, gathered.layer, started)
         columns = [gathered.rows.column(name) for name in self.output.names[:-1]]
         yield from emitted(self.output, [*columns, pa.array(gathered.ghosts)])

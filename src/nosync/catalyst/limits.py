@@ -1,0 +1,86 @@
+"""`order by ... limit ... offset ...` as one operator over one group.
+
+Promise: rows that the query's order leaves equal go by their columns, left to right; without an order, all rows do. So a
+limit picks the same rows whenever it is asked.
+"""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from nosync.catalyst.bridge import Java, children, items, kind
+from nosync.catalyst.graph import Branch, GatheredNode, Template
+from nosync.catalyst.refusal import refuse_node
+from nosync.catalyst.regrouping import Group, Regrouping, results, total_order
+
+if TYPE_CHECKING:
+    from nosync.catalyst.query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The rows after the first `lower` up to the first `upper` (to the end where None), in an order, through projections."""
+
+    nodes: tuple[Java, ...]
+    lower: int
+    upper: int | None
+    order: tuple[Java, ...]
+
+    @property
+    def below(self) -> Java:
+        return children(self.nodes[-1])[0]
+
+
+def limited(query: "Query", plan: Java) -> Template:
+    """The change of a limit, an offset or both, with the sort below."""
+    cut = _cut(query, plan)
+    child = query.template(cut.below)
+    regrouping = Regrouping(query, "limit", cut.nodes, child, [])
+    return regrouping.template(lambda gathered: _evaluation(regrouping, cut, gathered), announced=True)
+
+
+def _cut(query: "Query", plan: Java) -> Cut:
+    [below] = children(plan)
+    name = kind(plan)
+    if name == "Sort":
+        return Cut((plan,), 0, None, tuple(items(plan.order())))
+    inner = _cut(query, below) if _goes_on(below) else Cut((), 0, None, ())
+    inner = replace(inner, nodes=(plan, *inner.nodes))
+    if name == "GlobalLimit":
+        end = inner.lower + _number(query, plan, plan.limitExpr())
+        return replace(inner, upper=end if inner.upper is None else min(end, inner.upper))
+    if name == "Offset":
+        return replace(inner, lower=inner.lower + _number(query, plan, plan.offsetExpr()))
+    return inner
+
+
+def _goes_on(plan: Java) -> bool:
+    """Whether a sort or a further limit stands below, through projections."""
+    while kind(plan) in ("Project", "LocalLimit"):
+        [plan] = children(plan)
+    return kind(plan) in ("GlobalLimit", "Offset", "Sort")
+
+
+def _number(query: "Query", plan: Java, expression: Java) -> int:
+    if kind(expression) != "Literal":
+        raise refuse_node(plan, query.view)
+    return int(expression.value())
+
+
+def _evaluation(regrouping: Regrouping, cut: Cut, gathered: GatheredNode) -> Branch:
+    """Rows are numbered in order, and those between the bounds stay."""
+    catalyst = regrouping.query.catalyst
+    expressions = catalyst.expressions
+    group, piece = Group.of(catalyst, regrouping.child, [], gathered)
+    piece = Branch(group.sorted(cut.order, regrouping.child.output), [piece])
+    order = list(cut.order) or total_order(catalyst, regrouping.child.output)
+    number = catalyst.alias(catalyst.row_number(group.columns, order), "number")
+    piece = Branch(catalyst.window([number], group.columns, order), [piece])
+    place, integer = number.toAttribute(), catalyst.types.IntegerType
+    condition = expressions.GreaterThan(place, catalyst.literal(cut.lower, integer))
+    if cut.upper is not None:
+        condition = expressions.And(condition, expressions.LessThanOrEqual(place, catalyst.literal(cut.upper, integer)))
+    piece = Branch(group.filter(condition), [piece])
+    for node in reversed(cut.nodes):
+        if kind(node) == "Project":
+            piece = Branch(catalyst.project([*items(node.projectList()), group.ghost], catalyst.nowhere), [piece])
+    return Branch(results(catalyst, [], regrouping.output, group.ghost), [piece])

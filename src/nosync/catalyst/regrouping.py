@@ -1,0 +1,124 @@
+"""What all operators share that keep the rows of groups and let Spark recompute the touched ones.
+
+The maker of such an operator says by which keys rows are grouped and how Spark evaluates a group, as a piece of Spark's plan
+over the gathered rows. Rows with `_ghost` set stand for nothing but their group: they must come out as well, so that the
+group is settled anew even where no row of it is left.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.types import CalendarIntervalType, DataType, MapType, StructField, StructType, VariantType
+
+from nosync.catalyst.arrow import arrow_schema, arrow_type
+from nosync.catalyst.bridge import Catalyst, Java, data_type, items
+from nosync.catalyst.fingerprint import fingerprint, text
+from nosync.catalyst.graph import GHOST, HASH, ROW, Branch, GatheredNode, Hole, Piece, Template
+from nosync.catalyst.operators import RegroupNode
+
+if TYPE_CHECKING:
+    from nosync.catalyst.query import Query
+
+Evaluation = Callable[[GatheredNode], Branch]
+
+
+@dataclass(frozen=True, slots=True)
+class Regrouping:
+    """One such operator: `nodes` of Spark's plan, outermost first, over `child`, by `keys` as Spark groups by them."""
+
+    query: "Query"
+    what: str
+    nodes: Sequence[Java]
+    child: Template
+    keys: list[Java]
+
+    @property
+    def plan(self) -> Java:
+        return self.nodes[0]
+
+    @property
+    def output(self) -> list[Java]:
+        return items(self.plan.output())
+
+    def template(self, evaluation: Evaluation, *, empty: Java = None, announced: bool = False) -> Template:
+        """The operator's change; equal ones over equal inputs are one operator."""
+        node = self.query.known(RegroupNode, self.plan, [self.child])
+        if node is None:
+            node = self._node(evaluation, empty, announced)
+            self.query.operators.append(node)
+        carried = self.query.carried(placed=True)
+        return Template(Hole(node, self.output + carried), self.output, carried, append_only=False)
+
+    def _node(self, evaluation: Evaluation, empty: Java, announced: bool) -> RegroupNode:
+        query, name, where = self.query, self.query.operator_name(self.what), f'view "{self.query.view}"'
+        rows, schema = _numbered(self.child.output), _numbered(self.output)
+        key_types = [(f"k{i}", arrow_type(data_type(key), str(key.sql()))) for i, key in enumerate(self.keys)]
+        gathered = GatheredNode(name, _numbered(self.child.output).add(GHOST, "boolean", False))
+        return RegroupNode(
+            name=name, feed=self._feed(), schema=schema, view=query.view, plan=self.plan,
+            evaluate=evaluation(gathered), gathered=gathered, keys=len(self.keys), empty=empty, announced=announced,
+            payload=pa.schema(key_types + [(f.name, f.type) for f in arrow_schema(rows, where)]),
+            settled=pa.schema(key_types + [(f.name, f.type) for f in arrow_schema(schema, where)]),
+        )  # fmt: skip
+
+    def _feed(self) -> Template:
+        feed = self.query.feed(self.child, self.keys, [("k", self.keys), ("c", self.child.output)], rows=True)
+        feed.fingerprint = fingerprint(" of ".join(text(node, deep=False) for node in self.nodes), [self.child])
+        return feed
+
+
+def results(catalyst: Catalyst, keys: Sequence[Java], output: Sequence[Java], ghost: Java) -> Java:
+    """The projection under which recomputed rows go to be settled."""
+    columns = [catalyst.alias(key, f"k{i}") for i, key in enumerate(keys)]
+    columns += [catalyst.alias(a, f"c{i}") for i, a in enumerate(output)]
+    columns += [catalyst.alias(catalyst.hash(keys), HASH), catalyst.alias(catalyst.hash(output), ROW), ghost]
+    return catalyst.project(columns, catalyst.nowhere)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Gathered rows on their way through Spark, with the columns that say which group they belong to."""
+
+    catalyst: Catalyst
+    keys: list[Java]
+    ghost: Java
+
+    @staticmethod
+    def of(catalyst: Catalyst, child: Template, keys: Sequence[Java], gathered: GatheredNode) -> tuple["Group", Piece]:
+        """Rows placed by group, so that whatever asks for all rows of a group finds them together."""
+        ghost = catalyst.attribute(GHOST, catalyst.types.BooleanType, nullable=False)
+        named = [catalyst.alias(key, f"k{i}") for i, key in enumerate(keys)]
+        group = Group(catalyst, [key.toAttribute() for key in named], ghost)
+        rows = Branch(catalyst.project([*child.output, *named, ghost], catalyst.nowhere), [Hole(gathered, [*child.output, ghost])])
+        return group, Branch(catalyst.placed_by(group.columns), [rows])
+
+    @property
+    def columns(self) -> list[Java]:
+        return [*self.keys, self.ghost]
+
+    def sorted(self, order: Sequence[Java], output: Sequence[Java]) -> Java:
+        """A sort by group, then by the query's order, then by all columns: Spark's own sort would leave equals as they come."""
+        return self.catalyst.sort([*self.catalyst.ascending(self.columns), *order, *total_order(self.catalyst, output)])
+
+    def filter(self, condition: Java) -> Java:
+        """A filter that lets ghosts through."""
+        return self.catalyst.logical.Filter(self.catalyst.expressions.Or(self.ghost, condition), self.catalyst.nowhere)
+
+
+def total_order(catalyst: Catalyst, columns: Sequence[Java]) -> list[Java]:
+    """An order that tells apart all rows that can be told apart; what Spark cannot sort goes by its hash."""
+    return catalyst.ascending([a if _orderable(data_type(a)) else catalyst.hash([a]) for a in columns])
+
+
+def _orderable(type: DataType) -> bool:
+    if isinstance(type, StructType):
+        return all(_orderable(field.dataType) for field in type.fields)
+    element = getattr(type, "elementType", None)
+    return _orderable(element) if element is not None else not isinstance(type, MapType | VariantType | CalendarIntervalType)
+
+
+def _numbered(columns: Sequence[Java]) -> StructType:
+    """The columns under numbers: names may repeat or hold anything."""
+    return StructType([StructField(f"c{i}", data_type(a)) for i, a in enumerate(columns)])
