@@ -77,7 +77,7 @@ def take_apart(catalyst: Catalyst, aggregate: Java, append_only: bool) -> Parts 
 def unaccumulated(plan: Java, append_only: bool) -> str:
     """Why a plan is recomputed from the rows of its groups, in words."""
     if kind(plan) != "Aggregate":
-        return f"Spark's {kind(plan)} is computed again from whole groups"
+        return "a row's result depends on the other rows of its group"
     for call in [call for e in items(plan.aggregateExpressions()) for call in aggregate_expressions(e)]:
         name = kind(call.aggregateFunction()) if kind(call) == "AggregateExpression" else ""
         text = str(call.sql()) if name else str(call.name())

@@ -1,7 +1,7 @@
 """`order by ... limit ... offset ...` as one operator over one group.
 
 Promise: rows that the query's order leaves equal go by their columns, left to right; without an order, all rows do. So a
-limit picks the same rows whenever it is asked.
+limit picks the same rows whenever it is asked. Only the rows among which the first ones are reach Spark.
 """
 
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nosync.catalyst.bridge import Java, children, items, kind
 from nosync.catalyst.graph import Branch, GatheredNode, Template
 from nosync.catalyst.refusal import refuse_node
-from nosync.catalyst.regrouping import Group, Regrouping, results, total_order
+from nosync.catalyst.regrouping import First, Group, Regrouping, results, total_order
 
 if TYPE_CHECKING:
     from nosync.catalyst.query import Query
@@ -35,7 +35,9 @@ def limited(query: "Query", plan: Java) -> Template:
     cut = _cut(query, plan)
     child = query.template(cut.below)
     regrouping = Regrouping(query, "limit", cut.nodes, child, [])
-    return regrouping.template(lambda gathered: _evaluation(regrouping, cut, gathered), announced=True)
+    order = list(cut.order) or total_order(query.catalyst, child.output)
+    first = None if cut.upper is None else First.of(query.catalyst, cut.upper, "row_number", order)
+    return regrouping.template(lambda gathered: _evaluation(regrouping, cut, order, gathered), announced=True, first=first)
 
 
 def _cut(query: "Query", plan: Java) -> Cut:
@@ -66,13 +68,12 @@ def _number(query: "Query", plan: Java, expression: Java) -> int:
     return int(expression.value())
 
 
-def _evaluation(regrouping: Regrouping, cut: Cut, gathered: GatheredNode) -> Branch:
+def _evaluation(regrouping: Regrouping, cut: Cut, order: list[Java], gathered: GatheredNode) -> Branch:
     """Rows are numbered in order, and those between the bounds stay."""
     catalyst = regrouping.query.catalyst
     expressions = catalyst.expressions
     group, piece = Group.of(catalyst, regrouping.child, [], gathered)
     piece = Branch(group.sorted(cut.order, regrouping.child.output), [piece])
-    order = list(cut.order) or total_order(catalyst, regrouping.child.output)
     number = catalyst.alias(catalyst.row_number(group.columns, order), "number")
     piece = Branch(catalyst.window([number], group.columns, order), [piece])
     place, integer = number.toAttribute(), catalyst.types.IntegerType

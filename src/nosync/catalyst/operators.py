@@ -10,6 +10,7 @@ from nosync.catalyst.graph import Branch, GatheredNode, Operator
 from nosync.kernels.accumulate import Accumulation
 from nosync.kernels.join import Joining
 from nosync.kernels.matching import Matching
+from nosync.kernels.top import Limit
 from nosync.model.picture import CHANGE, GROUPS, Account
 
 
@@ -46,7 +47,8 @@ class AccumulateNode(Operator):
 class RegroupNode(Operator):
     """What Spark recomputes for the touched groups. `empty` gives its row over no input where it has no key.
 
-    `announced`: every touched group gets a ghost, since a group that is alive may have no result.
+    `announced`: every touched group gets a ghost, since a group that is alive may have no result. `limit`: only the first rows of a
+    group are recomputed, in the order of the column `o0`.
     """
 
     evaluate: Branch
@@ -56,6 +58,7 @@ class RegroupNode(Operator):
     keys: int
     empty: Java | None = None
     announced: bool = False
+    limit: Limit | None = None
 
     @property
     def traces(self) -> tuple[str, ...]:
@@ -67,6 +70,9 @@ class RegroupNode(Operator):
 
     @property
     def account(self) -> Account:
+        if self.limit is not None:
+            why = f"behind the first {self.limit.k} others wait, to come up when one of them goes"
+            return Account("the rows of each group in their order, and the first of them", why, "in proportion to the change and the limit")
         return Account("the rows of each group, and its last result", unaccumulated(self.plan, self.feed.append_only), GROUPS)
 
 

@@ -84,18 +84,19 @@ def _aggregates(expression: Java) -> bool:
 
 def check_key(type: DataType, text: str, view: str) -> None:
     """Refuses grouping keys that Spark compares by more than their bytes."""
-    if _collated(type):
+    if collated(type):
         raise Refused(
             f'view "{view}" groups by {text}, a string with a collation',
             hint="Group by lower(...) or by collate(..., 'UTF8_BINARY').",
         )
 
 
-def _collated(type: DataType) -> bool:
+def collated(type: DataType) -> bool:
+    """Whether values are compared by more than their bytes."""
     if isinstance(type, StringType):
         return "collate" in type.simpleString().lower()
     if isinstance(type, ArrayType):
-        return _collated(type.elementType)
+        return collated(type.elementType)
     if isinstance(type, MapType):
-        return _collated(type.keyType) or _collated(type.valueType)
-    return isinstance(type, StructType) and any(_collated(field.dataType) for field in type.fields)
+        return collated(type.keyType) or collated(type.valueType)
+    return isinstance(type, StructType) and any(collated(field.dataType) for field in type.fields)

@@ -17,6 +17,9 @@ from nosync.catalyst.bridge import Catalyst, Java, data_type, items
 from nosync.catalyst.fingerprint import fingerprint, text
 from nosync.catalyst.graph import GHOST, HASH, ROW, Branch, GatheredNode, Hole, Piece, Template
 from nosync.catalyst.operators import RegroupNode
+from nosync.catalyst.refusal import collated
+from nosync.kernels.top import By, Limit
+from nosync.model.errors import Refused
 
 if TYPE_CHECKING:
     from nosync.catalyst.query import Query
@@ -42,31 +45,53 @@ class Regrouping:
     def output(self) -> list[Java]:
         return items(self.plan.output())
 
-    def template(self, evaluation: Evaluation, *, empty: Java = None, announced: bool = False) -> Template:
+    def template(self, evaluation: Evaluation, *, empty: Java = None, announced: bool = False, first: "First | None" = None) -> Template:
         """The operator's change; equal ones over equal inputs are one operator."""
         node = self.query.known(RegroupNode, self.plan, [self.child])
         if node is None:
-            node = self._node(evaluation, empty, announced)
+            node = self._node(evaluation, empty, announced, first)
             self.query.operators.append(node)
         carried = self.query.carried(placed=True)
         return Template(Hole(node, self.output + carried), self.output, carried, append_only=False)
 
-    def _node(self, evaluation: Evaluation, empty: Java, announced: bool) -> RegroupNode:
+    def _node(self, evaluation: Evaluation, empty: Java, announced: bool, first: "First | None") -> RegroupNode:
         query, name, where = self.query, self.query.operator_name(self.what), f'view "{self.query.view}"'
         rows, schema = _numbered(self.child.output), _numbered(self.output)
         key_types = [(f"k{i}", arrow_type(data_type(key), str(key.sql()))) for i, key in enumerate(self.keys)]
         gathered = GatheredNode(name, _numbered(self.child.output).add(GHOST, "boolean", False))
         return RegroupNode(
-            name=name, feed=self._feed(), schema=schema, view=query.view, plan=self.plan,
+            name=name, feed=self._feed(first), schema=schema, view=query.view, plan=self.plan,
             evaluate=evaluation(gathered), gathered=gathered, keys=len(self.keys), empty=empty, announced=announced,
+            limit=first.limit if first else None,
             payload=pa.schema(key_types + [(f.name, f.type) for f in arrow_schema(rows, where)]),
             settled=pa.schema(key_types + [(f.name, f.type) for f in arrow_schema(schema, where)]),
         )  # fmt: skip
 
-    def _feed(self) -> Template:
-        feed = self.query.feed(self.child, self.keys, [("k", self.keys), ("c", self.child.output)], rows=True)
+    def _feed(self, first: "First | None") -> Template:
+        columns = [("k", self.keys), ("c", self.child.output), ("o", [first.value] if first else [])]
+        feed = self.query.feed(self.child, self.keys, columns, rows=first is None)
         feed.fingerprint = fingerprint(" of ".join(text(node, deep=False) for node in self.nodes), [self.child])
         return feed
+
+
+@dataclass(frozen=True, slots=True)
+class First:
+    """A limit that spares Spark all but the first rows of a group; `value` is what the query orders by first."""
+
+    limit: Limit
+    value: Java
+
+    @staticmethod
+    def of(catalyst: Catalyst, k: int, by: By, order: Sequence[Java]) -> "First":
+        """Where the value cannot be put in order here, all rows are taken for equal: right, but nobody is spared anything."""
+        leading = order[0]
+        sort, value = data_type(leading.child()), leading.child()
+        try:
+            arrow_type(sort, "")
+        except Refused:
+            value = catalyst.zero
+        descending, nulls_first = str(leading.direction().sql()) == "DESC", str(leading.nullOrdering().sql()) == "NULLS FIRST"
+        return First(Limit(k, by, descending, nulls_first), catalyst.zero if collated(sort) else value)
 
 
 def results(catalyst: Catalyst, keys: Sequence[Java], output: Sequence[Java], ghost: Java) -> Java:
@@ -109,7 +134,8 @@ class Group:
 
 def total_order(catalyst: Catalyst, columns: Sequence[Java]) -> list[Java]:
     """An order that tells apart all rows that can be told apart; what Spark cannot sort goes by its hash."""
-    return catalyst.ascending([a if _orderable(data_type(a)) else catalyst.hash([a]) for a in columns])
+    values = [a if _orderable(data_type(a)) else catalyst.hash([a]) for a in columns]
+    return catalyst.ascending(values or [catalyst.zero])
 
 
 def _orderable(type: DataType) -> bool:

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 from nosync.catalyst.bridge import Java, children, items, kind
 from nosync.catalyst.graph import Branch, GatheredNode, Template
 from nosync.catalyst.refusal import refuse_subquery
-from nosync.catalyst.regrouping import Group, Regrouping, results
+from nosync.catalyst.regrouping import First, Group, Regrouping, results
+from nosync.kernels.top import By
 
 if TYPE_CHECKING:
     from nosync.catalyst.query import Query
 
 WINDOWS = ("Window", "WindowGroupLimit")
+RANKS: dict[str, By] = {"RowNumber": "row_number", "Rank": "rank", "DenseRank": "dense_rank"}
 
 
 def windowed(query: "Query", plan: Java) -> Template | None:
@@ -30,7 +32,16 @@ def windowed(query: "Query", plan: Java) -> Template | None:
     child = query.template(children(nodes[-1])[0])
     keys = [query.key(key) for key in items(nodes[-1].partitionSpec())]
     regrouping = Regrouping(query, "window", nodes, child, keys)
-    return regrouping.template(lambda gathered: _evaluation(regrouping, gathered), announced=any(kind(node) == "Filter" for node in nodes))
+    filtered = any(kind(node) == "Filter" for node in nodes)
+    return regrouping.template(lambda gathered: _evaluation(regrouping, gathered), announced=filtered, first=_first(query, nodes[-1]))
+
+
+def _first(query: "Query", lowest: Java) -> First | None:
+    """Where Spark has found out that ranks up to a limit are wanted, only the first rows of a partition matter."""
+    if kind(lowest) != "WindowGroupLimit":
+        return None
+    by = RANKS[kind(lowest.rankLikeFunction())]
+    return First.of(query.catalyst, int(lowest.limit()), by, items(lowest.orderSpec()))
 
 
 def _stack(plan: Java) -> list[Java]:

@@ -50,6 +50,26 @@ def codes(array: pa.Array) -> Ints:
     return _ranks(array)
 
 
+def prefixes(array: pa.Array) -> npt.NDArray[np.uint64]:
+    """Unsigned words that never contradict the order of the values, across calls too; different values may have the same word.
+
+    Text has its first eight bytes, a wide decimal the double next to it, what has no order here 0. Null gets some word.
+    """
+    kind = array.type
+    if _is_direct(kind):
+        words = _encode(array, one_zero=True)
+    elif pa.types.is_decimal128(kind):
+        low, high = decimal_words(array)
+        near = high.astype(np.float64) * 2.0**64 + low.view(np.uint64).astype(np.float64)
+        words = low if kind.precision <= 18 else _flip(near.view(np.int64))
+    elif _is_bytes(kind):
+        data, begin, length = _byte_ranges(array)
+        words = _text_word(data, begin, length)
+    else:
+        return np.zeros(len(array), np.uint64)
+    return np.asarray(np.ascontiguousarray(words).view(np.uint64) ^ np.uint64(1 << 63))
+
+
 def best(array: pa.Array, starts: npt.NDArray[np.integer[Any]], largest: bool) -> pa.Array:
     """The greatest or least value of each group, null where all are null. Group g begins at row starts[g]; none is empty."""
     if not orderable(array.type):

@@ -35,17 +35,17 @@ def gather(cover: Sequence[Layer], change: pa.RecordBatch, keys: int, announced:
     if layer.num_rows == 0:
         return Gathered(layer, layer, np.zeros(0, bool))
     old = rows_of(cover, np.unique(layer.column("_hash").to_numpy()))
-    both = layer if old is None else _stack([layer, old.select(layer.schema.names)])
+    both = layer if old is None else stack([layer, old.select(layer.schema.names)])
     now = consolidate(both)
     counts = np.maximum(now.column("_count").to_numpy(), 0)
-    group, touched, groups = _groups(now, layer, keys)
+    group, touched, groups = group_numbers(now, layer, keys)
     alive = np.bincount(group, weights=counts, minlength=groups) > 0
     wanted = np.zeros(groups, bool)
     wanted[touched] = True
     repeated = np.repeat(np.arange(now.num_rows), np.where(wanted[group], counts, 0))
     gone, first = np.unique(touched, return_index=True)
     last_words = first if announced else first[~alive[gone]]
-    rows = _stack([now.take(pa.array(repeated)), layer.take(pa.array(last_words))])
+    rows = stack([now.take(pa.array(repeated)), layer.take(pa.array(last_words))])
     ghosts = np.concatenate((np.zeros(len(repeated), bool), np.ones(len(last_words), bool)))
     return Gathered(layer, rows, ghosts)
 
@@ -61,24 +61,25 @@ def settle(cover: Sequence[Layer], results: pa.RecordBatch, ghosts: np.ndarray, 
         return consolidate(new)
     old = old.select(new.schema.names)
     if keys:
-        group, touched, groups = _groups(old, results, keys)
+        group, touched, groups = group_numbers(old, results, keys)
         wanted = np.zeros(groups, bool)
         wanted[touched] = True
         old = old.filter(pa.array(wanted[group]))
     minus = pa.array(-old.column("_count").to_numpy())
     old = old.set_column(old.schema.get_field_index("_count"), old.schema.field("_count"), minus)
-    return consolidate(_stack([new, old]))
+    return consolidate(stack([new, old]))
 
 
-def _stack(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+def stack(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """The rows of all, one after the other."""
     return pa.RecordBatch.from_arrays(
         [pa.concat_arrays([batch.column(i) for batch in batches]) for i in range(batches[0].num_columns)], schema=batches[0].schema
     )
 
 
-def _groups(left: pa.RecordBatch, right: pa.RecordBatch, keys: int) -> tuple[np.ndarray, np.ndarray, int]:
+def group_numbers(left: pa.RecordBatch, right: pa.RecordBatch, keys: int) -> tuple[np.ndarray, np.ndarray, int]:
     """Numbers for the groups of both, equal where hash and key are equal, and how many groups there are."""
-    both = _stack([left.select(["_hash", *_keys(keys)]), right.select(["_hash", *_keys(keys)])])
+    both = stack([left.select(["_hash", *_keys(keys)]), right.select(["_hash", *_keys(keys)])])
     order, starts = sort_by_key(both.column("_hash").to_numpy(), [both.column(name) for name in _keys(keys)])
     number = np.empty(len(order), np.int64)
     number[order] = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))

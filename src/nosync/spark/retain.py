@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from nosync.kernels.regroup import gather, settle
+from nosync.kernels.top import Limit, places, top
 from nosync.model.errors import Failed
 from nosync.spark.task import Work, column, emitted, stacked
 from nosync.state.merge import consolidate
@@ -46,13 +47,17 @@ class RetainTask:
 
 @dataclass(frozen=True)
 class GatherTask:
-    """Keeps the rows of groups, and hands all rows of touched groups to Spark. `announced`: with a ghost for each of them."""
+    """Keeps the rows of groups, and hands all rows of touched groups to Spark. `announced`: with a ghost for each of them.
+
+    `limit`: only the rows among which the first are, kept in the order of the column `o0`.
+    """
 
     work: Work
     payload: pa.Schema
     keys: int
     output: pa.Schema
     announced: bool = False
+    limit: Limit | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         started = time.perf_counter()
@@ -60,11 +65,16 @@ class GatherTask:
         if not held:
             return
         shard = self.work.shard(held[0])
-        change = diffs(held, self.payload)
-        gathered = gather(self.work.cover(shard), change, self.keys, self.announced)
+        change, cover = self._change(stacked(held)), self.work.cover(shard)
+        gathered = gather(cover, change, self.keys, self.announced) if self.limit is None else top(cover, change, self.keys, self.limit)
         self.work.hand_in(shard, change.num_rows, gathered.layer, started)
         columns = [gathered.rows.column(name) for name in self.output.names[:-1]]
         yield from emitted(self.output, [*columns, pa.array(gathered.ghosts)])
+
+    def _change(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        if self.limit is not None:
+            rows = rows.append_column("_row", pa.array(places(self.limit, rows.column("o0")).view(np.int64)))
+        return diffs([rows], self.payload)
 
 
 @dataclass(frozen=True)

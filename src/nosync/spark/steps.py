@@ -84,7 +84,7 @@ def _is_wide(job: "EpochJob", piece: Piece) -> bool:
 
 def _regroup(job: "EpochJob", node: RegroupNode) -> DataFrame:
     gathered = arrow_schema(node.gathered.schema, node.name)
-    gather = GatherTask(job.work(f"{node.name}/rows", "diffs"), node.payload, node.keys, gathered, node.announced)
+    gather = GatherTask(job.work(f"{node.name}/rows", "diffs"), node.payload, node.keys, gathered, node.announced, node.limit)
     touched = job.exchange(job.rows(node.feed.piece), node).mapInArrow(gather, node.gathered.schema)
     job.provide(node.gathered, touched)
     results = job.rows(node.evaluate)
