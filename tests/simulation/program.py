@@ -18,6 +18,7 @@ from nosync.journal.names import source_folder
 from nosync.model.engine import Covers, Outcome
 from nosync.model.layers import LayerInfo
 from nosync.model.store import fingerprint
+from nosync.model.watermark import History, nothing_seen
 from nosync.recovery.plan import Shape
 
 from .world import Cache
@@ -116,7 +117,13 @@ class DictEngine:
     run: str
     written: int = 0
 
-    def compute(self, openings: Sequence[Opened], covers: Covers, targets: Mapping[str, frozenset[int]] | None = None) -> Outcome:
+    def compute(
+        self,
+        openings: Sequence[Opened],
+        covers: Covers,
+        targets: Mapping[str, frozenset[int]] | None = None,
+        seen: History = nothing_seen,
+    ) -> Outcome:
         files = {name: file.content for name, file in self.disk.files.items() if name.startswith("input/")}
         events = [event for opened in openings for event in events_of(opened, self.lasting, files)]
         lower, upper = openings[0].epoch, openings[-1].epoch + 1

@@ -101,6 +101,10 @@ class Catalyst:
         return getattr(getattr(self.jvm, "org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers$"), "MODULE$")
 
     @cached_property
+    def _parser(self) -> Java:
+        return getattr(getattr(self.jvm, "org.apache.spark.sql.catalyst.parser.CatalystSqlParser$"), "MODULE$")
+
+    @cached_property
     def nowhere(self) -> Java:
         """Stands below a node whose real child comes later."""
         return self.logical.OneRowRelation()
@@ -140,6 +144,10 @@ class Catalyst:
 
     def literal(self, value: Any, type: Java) -> Java:
         return self.expressions.Literal(value, type)
+
+    def long(self, value: int) -> Java:
+        """A bigint, however small: the gateway would make an int of it."""
+        return self._parser.parseExpression(f"{value}L")
 
     def null(self, type: Java) -> Java:
         return self.expressions.Literal(None, type)

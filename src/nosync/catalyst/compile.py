@@ -6,11 +6,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 from nosync.catalyst.arrow import arrow_schema
-from nosync.catalyst.bridge import Catalyst, items, kind
+from nosync.catalyst.bridge import Catalyst, data_type, items, kind
 from nosync.catalyst.graph import HASH, ROW, Backing, Branch, Graph, Hole, Operator, SourceNode, Template, ViewNode
 from nosync.catalyst.operators import AccumulateNode
 from nosync.catalyst.query import Query
-from nosync.catalyst.refusal import check_analyzed
+from nosync.catalyst.refusal import check_analyzed, no_late_rows
 from nosync.catalyst.spread import spread_joins
 from nosync.catalyst.subqueries import without_subqueries
 
@@ -29,17 +29,29 @@ class Compiler:
         self.leaves[frame._jdf.queryExecution().optimizedPlan().rdd().id()] = node
         return frame
 
-    def view(self, name: str, query: DataFrame) -> ViewNode:
-        """Compiles a query and adds it to the graph under a name."""
-        self.graph.views[name] = node = self._compile(name, query, may_be_backed=True)
+    def view(self, name: str, query: DataFrame, late: str | None = None) -> ViewNode:
+        """Compiles a query and adds it to the graph under a name; with `late`, the rows that come too late for it under that name."""
+        compiled, node = self._compile(name, query, may_be_backed=True)
+        if late is not None:
+            self.graph.views[late] = self._late(name, late, compiled)
+        self.graph.views[name] = node
         return node
+
+    def _late(self, name: str, late: str, compiled: Query) -> ViewNode:
+        if len(compiled.late) != 1:
+            raise no_late_rows(name, len(compiled.late))
+        body = compiled.late[0]
+        schema = StructType([StructField(a.name(), data_type(a)) for a in body.output])
+        aligned = _aligned(self.catalyst, body, schema)
+        payload = arrow_schema(_numbered(schema), f'view "{late}"')
+        return ViewNode(late, aligned, schema, None, _rows_feed(self.catalyst, aligned), payload)
 
     def sink(self, name: str, query: DataFrame) -> ViewNode:
         """Compiles a query whose changes go to a sink: what each epoch adds and removes is kept until the sink has it."""
-        self.graph.sinks[name] = node = self._compile(f"sink {name}", query, may_be_backed=False)
-        return node
+        _, self.graph.sinks[name] = compiled = self._compile(f"sink {name}", query, may_be_backed=False)
+        return compiled[1]
 
-    def _compile(self, name: str, query: DataFrame, may_be_backed: bool) -> ViewNode:
+    def _compile(self, name: str, query: DataFrame, may_be_backed: bool) -> tuple[Query, ViewNode]:
         execution = query._jdf.queryExecution()
         check_analyzed(execution.analyzed(), name)
         compiled = Query(self.catalyst, name, self.graph, self.leaves)
@@ -52,7 +64,7 @@ class Compiler:
             node.feed, node.payload = _rows_feed(self.catalyst, body), payload
         self.graph.operators += compiled.operators
         self.graph.statics += compiled.statics
-        return node
+        return compiled, node
 
 
 def _numbered(schema: StructType) -> StructType:
@@ -82,7 +94,7 @@ def _backing(body: Template) -> Backing | None:
     """Whether the body is no more than columns of an accumulate operator: then its state is the view."""
     piece = body.piece
     hole = piece.children[0] if isinstance(piece, Branch) else None
-    if not (isinstance(piece, Branch) and isinstance(hole, Hole) and isinstance(hole.node, AccumulateNode)):
+    if not (isinstance(piece, Branch) and isinstance(hole, Hole) and isinstance(hole.node, AccumulateNode)) or hole.node.expiries:
         return None
     identities = {attribute.exprId(): i for i, attribute in enumerate(hole.attributes[:-2])}
     columns = []

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from nosync.catalyst.bridge import Java, Target
+from nosync.catalyst.bridge import Catalyst, Java, Target
 from nosync.model.picture import Account
+from nosync.model.watermark import Expiry, Moment
 
 if TYPE_CHECKING:
     from nosync.catalyst.operators import AccumulateNode
@@ -46,6 +47,10 @@ class Branch:
 
     plan: Java
     children: list["Piece"]
+
+    def filled(self, catalyst: Catalyst, below: list[Java], moment: Moment) -> Java:
+        """The plan over its children's."""
+        return catalyst.with_children(self.plan, below)
 
 
 Piece = Hole | Branch
@@ -81,20 +86,27 @@ def holes(piece: Piece) -> Iterator[Hole]:
 
 @dataclass(eq=False, slots=True)
 class SourceNode:
-    """A source, or a static table (whose rows all come with the first epoch)."""
+    """A source, or a static table (whose rows all come with the first epoch).
+
+    `time` is the column of its event time, whose rows may be late by `delay` microseconds; `stamp` the one that says when rows came.
+    """
 
     name: str
     schema: StructType
     append_only: bool
     static: Java | None = None
     placed: bool = False
+    time: str | None = None
+    delay: int | None = None
+    stamp: str | None = None
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Operator:
     """A node that keeps state, known by its name. `feed` is what goes to its shards, `schema` the columns of its change.
 
-    Each kind is a subclass in `operators` or beside what makes it; `spark.steps` says how it runs.
+    Each kind is a subclass in `operators` or beside what makes it; `spark.steps` says how it runs. `expiries` say, by trace, which state
+    is of no use any more.
     """
 
     name: str
@@ -104,6 +116,7 @@ class Operator:
     append_only: bool = False
     placed: bool = True
     plan: Java = None
+    expiries: dict[str, Expiry] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> str:
@@ -117,6 +130,11 @@ class Operator:
     @property
     def whole(self) -> bool:
         """Whether it has a row even over no input."""
+        return False
+
+    @property
+    def ticks(self) -> bool:
+        """Whether event time alone changes it, without input."""
         return False
 
     @property

@@ -7,11 +7,13 @@ from pyspark.sql.types import StructField, StructType
 from nosync.catalyst.aggregates import Parts, rebind, take_apart
 from nosync.catalyst.arrow import arrow_type
 from nosync.catalyst.bridge import Java, children, data_type, items, kind
+from nosync.catalyst.event_time import OnTime, TimeKey, on_time, time_key
 from nosync.catalyst.fingerprint import fingerprint, text
 from nosync.catalyst.graph import GHOST, Branch, GatheredNode, Hole, Template
 from nosync.catalyst.operators import AccumulateNode
 from nosync.catalyst.plain import plain_columns
 from nosync.catalyst.regrouping import Regrouping, results
+from nosync.model.watermark import Expiry
 
 if TYPE_CHECKING:
     from nosync.catalyst.query import Query
@@ -19,7 +21,25 @@ if TYPE_CHECKING:
 
 def aggregated(query: "Query", plan: Java) -> Template:
     """The aggregate's change; equal aggregates over equal inputs are one operator."""
-    child = query.template(children(plan)[0])
+    key = time_key(plan)
+    if key is None:
+        return _aggregated(query, plan, query.template(children(plan)[0]))
+    return _timed(query, plan, key)
+
+
+def _timed(query: "Query", plan: Java, key: TimeKey) -> Template:
+    """An aggregate whose groups close: late rows are kept out, and the state of closed groups expires."""
+    child = on_time(query, key, query.template(children(plan)[0]))
+    known = len(query.operators)
+    found = _aggregated(query, plan, child)
+    for node in query.operators[known:]:
+        assert isinstance(child.piece, OnTime)
+        child.piece.operator = node.name
+        node.expiries = dict.fromkeys(node.traces, Expiry(f"k{key.place}", child.piece.clock))
+    return found
+
+
+def _aggregated(query: "Query", plan: Java, child: Template) -> Template:
     parts = take_apart(query.catalyst, plan, child.append_only)
     if parts is None:
         return _regrouped(query, plan, child)

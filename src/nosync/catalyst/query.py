@@ -37,7 +37,10 @@ Some = TypeVar("Some", bound=Operator)
 
 @dataclass(eq=False)
 class Query:
-    """`leaves` maps the id of a placeholder's RDD to what it stands for; `graph` holds what earlier queries have made."""
+    """`leaves` maps the id of a placeholder's RDD to what it stands for; `graph` holds what earlier queries have made.
+
+    `final`: windows are told once, when they have closed; `finals` counts where that is done. `late` is what comes too late, by aggregate.
+    """
 
     catalyst: Catalyst
     view: str
@@ -45,6 +48,9 @@ class Query:
     leaves: dict[int, SourceNode | ViewNode | Operator]
     operators: list[Operator] = field(default_factory=list)
     statics: list[SourceNode] = field(default_factory=list)
+    late: list[Template] = field(default_factory=list)
+    final: bool = False
+    finals: int = 0
 
     def template(self, plan: Java) -> Template:
         """The plan with holes for sources and operators, each node passing the diff on."""

@@ -17,6 +17,7 @@ LATER = {
     "MapInArrow": ("mapInArrow", "It sees batches, not rows; use a pandas or Arrow UDF in select(...)."),
     "Sample": ("a sample", "It would change with every run; filter on a hash instead: where(pmod(xxhash64(key), 100) < 10)."),
 }
+MARK_A_SOURCE = 'Give the source a watermark, flow.source(..., watermark=("at", "10 seconds")), and group by window(at, ...).'
 SUBQUERIES = ("ScalarSubquery", "Exists", "ListQuery", "LateralSubquery")
 CLOCKS = ("CurrentTimestamp", "Now", "CurrentDate", "LocalTimestamp", "CurrentTime")
 
@@ -25,6 +26,14 @@ def refuse_node(node: Java, view: str) -> Refused:
     """The error for a plan node that nothing here can maintain."""
     what, way_out = LATER.get(kind(node), (f"{node.nodeName()}", "Leave this step out of the view and apply it when reading."))
     return Refused(f'view "{view}" uses {what}, which cannot be maintained yet: {_shorten(node.simpleString(40))}', hint=way_out)
+
+
+def no_late_rows(view: str, aggregates: int) -> Refused:
+    """The error for late rows asked for where it is not clear which those are."""
+    if not aggregates:
+        return Refused(f'view "{view}" has no window over a watermarked column: nothing is late for it', hint=MARK_A_SOURCE)
+    hint = "Make the inner aggregate a view of its own, and ask for the late rows of that."
+    return Refused(f'view "{view}" has {aggregates} aggregates over event time, and each has late rows of its own', hint=hint)
 
 
 def refuse_subquery(expression: Java, view: str) -> None:

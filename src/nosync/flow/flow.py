@@ -14,6 +14,7 @@ from nosync.catalyst.graph import SourceNode
 from nosync.catalyst.ledger import ledger
 from nosync.flow import rejection
 from nosync.flow.changing import Changing, changing
+from nosync.flow.event_time import with_event_time
 from nosync.flow.input_log import lasting
 from nosync.flow.names import created_view, visible
 from nosync.model.errors import Conflict, Invalid
@@ -43,19 +44,29 @@ class Flow:
         self._sinks: dict[str, Sink] = {}
         self._run: Run | None = None
 
-    def source(self, name: str, source: Source, key: str | Sequence[str] | None = None) -> DataFrame:
+    def source(
+        self,
+        name: str,
+        source: Source,
+        key: str | Sequence[str] | None = None,
+        watermark: tuple[str, str] | None = None,
+        stamp: str | None = None,
+    ) -> DataFrame:
         """Adds a source and returns an ordinary (empty) DataFrame that stands for it in queries.
 
         With a `key`, rows with equal keys replace one another: the newest counts. A row that a source removes must be there: else it is
         rejected, where the source has a key or carries changes (`ns.files(..., changes=)`).
+
+        `watermark=("at", "10 seconds")`: the column of its event time, and how far behind the newest a row may be before the windows it
+        belongs to have closed. `stamp="arrived_at"` adds a column with the recorded time of the epoch that brings the row.
         """
         self._check_name(name)
         carrying = changing(source, key)
         if carrying is not None:
-            return self._carrying(name, carrying)
+            return self._carrying(name, carrying, watermark, stamp)
         source = lasting(source)
-        schema = source.declare(name, self.spark)
-        node = SourceNode(name, schema, source.append_only)
+        schema, delay = with_event_time(name, source.declare(name, self.spark), watermark, stamp)
+        node = SourceNode(name, schema, source.append_only, time=watermark[0] if watermark else None, delay=delay, stamp=stamp)
         self._sources[name] = source
         self._compiler.graph.sources[name] = node
         self._frames[name] = self._compiler.placeholder(schema, node)
@@ -63,13 +74,18 @@ class Flow:
             self._rejected(f"{name}.rejected")
         return self._frames[name]
 
-    def _carrying(self, name: str, source: Changing) -> DataFrame:
+    def _carrying(self, name: str, source: Changing, watermark: tuple[str, str] | None, stamp: str | None) -> DataFrame:
         """A source of changes, with the ledger that says which of them count."""
-        node = SourceNode(name, source.declare(name, self.spark), append_only=False)
+        if stamp is not None:
+            raise Invalid(f'source "{name}" carries changes: stamp="{stamp}" is not possible', hint="Stamp a source that only adds rows.")
+        schema = source.declare(name, self.spark)
+        columns, delay = with_event_time(name, source.columns, watermark, None)
+        node = SourceNode(name, schema, append_only=False, time=watermark[0] if watermark else None, delay=delay)
         told = ledger(self._compiler, node, source.columns, source.key)
         self._sources[name] = source
         self._compiler.graph.sources[name] = node
-        self._frames[name] = told.where("_reason is null").select(*(f"`{column}`" for column in source.columns.names))
+        kept = [told[f"`{column.name}`"].alias(column.name, metadata=column.metadata) for column in columns.fields]
+        self._frames[name] = told.where("_reason is null").select(*kept)
         self._add_view(f"{name}.rejected", rejection.refused(told, source.columns.names))
         return self._frames[name]
 
@@ -79,18 +95,26 @@ class Flow:
         self._compiler.graph.sources[name] = node
         self._add_view(name, self._compiler.placeholder(schema, node))
 
-    def view(self, name: str, query: DataFrame) -> DataFrame:
-        """Keeps the query's result up to date under a name, and returns a DataFrame to build further views on."""
+    def view(self, name: str, query: DataFrame, late: str | None = None) -> DataFrame:
+        """Keeps the query's result up to date under a name, and returns a DataFrame to build further views on.
+
+        `late` names a view of the rows that came too late for the query's windows.
+        """
         self._check_name(name)
+        if late is not None:
+            self._check_name(late)
         if not isinstance(query, DataFrame):
             raise Invalid(f'view "{name}" is a {type(query).__name__}, not a DataFrame', hint="Pass the DataFrame of the query.")
         try:
-            return self._add_view(name, query)
+            return self._add_view(name, query, late)
         except (PySparkException, Py4JJavaError) as error:
             raise Invalid(f'view "{name}": {_words(error)}', hint="Correct the query.") from None
 
-    def _add_view(self, name: str, query: DataFrame) -> DataFrame:
-        node = self._compiler.view(name, query)
+    def _add_view(self, name: str, query: DataFrame, late: str | None = None) -> DataFrame:
+        node = self._compiler.view(name, query, late)
+        if late is not None:
+            found = self._compiler.graph.views[late]
+            self._frames[late] = self._compiler.placeholder(found.schema, found)
         for function in _functions(query._jdf.queryExecution().analyzed()):
             self._functions[function] = name
         self._frames[name] = self._compiler.placeholder(query.schema, node)

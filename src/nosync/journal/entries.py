@@ -55,12 +55,13 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """An epoch is whole: all its layers exist."""
+    """An epoch is whole: all its layers exist. `seen` is the newest event time so far, by source: the next epoch's watermark."""
 
     epoch: int
     layers: tuple[LayerInfo, ...]
     rows: dict[str, int]
     rejected: dict[str, int]
+    seen: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from nosync.model.layers import LayerInfo
 from nosync.state.cover import cover
 
 Covers = dict[int, tuple[LayerInfo, ...]]
+RECENT = 16  # epochs whose event times are kept
 
 
 @dataclass
@@ -55,6 +56,7 @@ class Image:
     released: dict[str, int] = field(default_factory=dict)
     trimmed: dict[str, int] = field(default_factory=dict)
     swept: tuple[int, int] = (0, 0)
+    seen: dict[int, dict[str, int]] = field(default_factory=dict)
 
     def apply(self, number: int, entry: Entry) -> None:
         self.number = number
@@ -70,6 +72,8 @@ class Image:
                 self.epoch = entry.epoch
                 self.computed[entry.epoch] = entry
                 self.computed_in[entry.epoch] = number
+                if entry.seen:
+                    self.seen[entry.epoch] = entry.seen
                 self._count(entry, 1)
                 self._place(entry.layers)
             case Merged():
@@ -135,7 +139,7 @@ class Image:
         self._lose(frozenset(layer.path for layer in self.layers() if layer.upper > epoch + 1))
         for gone in [computed for computed in self.computed if computed > epoch]:
             self._count(self.computed[gone], -1)
-        for known in (self.opened, self.opened_in, self.computed, self.computed_in):
+        for known in (self.opened, self.opened_in, self.computed, self.computed_in, self.seen):
             for gone in [other for other in known if other > epoch]:
                 del known[gone]
         self.epoch = min(self.epoch, epoch)
@@ -150,6 +154,10 @@ class Image:
         if at == self.epoch:
             return dict(self.newest.get(operator, {}))
         return {shard: found for shard, layers in self.traces.get(operator, {}).items() if (found := cover(layers, at))}
+
+    def seen_before(self, epoch: int) -> dict[str, int]:
+        """The newest event time, by source, that epochs before this one have brought. Known for new epochs and for the ends of layers."""
+        return self.seen.get(epoch - 1, {})
 
     def unfinished(self) -> Opened | None:
         """An epoch that was opened but not computed: it comes next, as recorded."""
@@ -175,6 +183,8 @@ class Image:
         for known in (self.opened, self.opened_in, self.computed, self.computed_in):
             for epoch in [epoch for epoch in known if epoch < keep_from]:
                 del known[epoch]
+        ends = {layer.upper - 1 for layer in self.newest_layers()}
+        self.seen = {epoch: seen for epoch, seen in self.seen.items() if epoch > self.epoch - RECENT or epoch in ends}
         self.since = max(self.since, self.epoch)
 
     def copy(self) -> "Image":
@@ -201,7 +211,7 @@ _PLAIN = ("number", "epoch", "since", "rows", "rejected", "kept_layers", "kept_b
 def to_text(image: Image) -> dict[str, Any]:
     """The image as one JSON object, for a roll-up."""
     text: dict[str, Any] = {name: getattr(image, name) for name in _PLAIN}
-    text["swept"] = list(image.swept)
+    text["swept"], text["seen"] = list(image.swept), list(image.seen.items())
     for name in ("declared", "started"):
         entry = getattr(image, name)
         text[name] = to_json(entry) if entry else None
@@ -221,6 +231,7 @@ def from_text(text: dict[str, Any]) -> Image:
             image.opened[entry.epoch] = entry
         if isinstance(entry, Computed):
             image.computed[entry.epoch] = entry
+    image.seen = dict(text.get("seen", []))
     image.opened_in, image.computed_in = dict(text["opened_in"]), dict(text["computed_in"])
     newest = set(text["newest"])
     for layer in map(LayerInfo.from_json, text["layers"]):

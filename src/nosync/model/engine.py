@@ -1,26 +1,39 @@
 """What computes epochs. The real one runs Spark jobs; the simulation has one of its own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from nosync.model.layers import LayerInfo
+from nosync.model.watermark import History, Seen, nothing_seen
 
 Covers = Callable[[str], dict[int, tuple[LayerInfo, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The layers of an epoch, rows and rejected rows by source, and whatever else is worth telling."""
+    """The layers of an epoch, rows and rejected rows by source, and whatever else is worth telling.
+
+    `seen` is the newest event time by source, `late` the rows by operator whose window had closed.
+    """
 
     layers: tuple[LayerInfo, ...]
     rows: dict[str, int]
     rejected: dict[str, int]
     receipts: Sequence[Any] = ()
+    seen: Seen = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
 
 
 class Engine(Protocol):
     """A pure function of recorded input and earlier state, apart from the layers that it writes under names never used before."""
 
-    def compute(self, openings: Sequence[Any], covers: Covers, targets: Mapping[str, frozenset[int]] | None = None) -> Outcome:
-        """The layers of consecutive epochs, as if they were one. `targets`: only these operators and shards are written; else all."""
+    def compute(
+        self,
+        openings: Sequence[Any],
+        covers: Covers,
+        targets: Mapping[str, frozenset[int]] | None = None,
+        seen: History = nothing_seen,
+    ) -> Outcome:
+        """The layers of consecutive epochs, as if they were one. `targets`: only these operators and shards are written; else all.
+        `seen`: the event times before an epoch."""

@@ -97,7 +97,7 @@ class _Restoration:
             self.tell(f"recomputing epochs {job.first} to {job.last} of {', '.join(sorted(job.targets))}")
             before = _as_of(image, made, job.first - 1)
             openings = [image.opened[epoch] for epoch in range(job.first, job.last + 1)]
-            made += self.engine.compute(openings, before, job.targets).layers
+            made += self.engine.compute(openings, before, job.targets, image.seen_before).layers
             self.done.recomputed_epochs += job.last - job.first + 1
         if chosen.lost or made:
             self.journal.append(Restored(chosen.lost, (*chosen.found, *made)))

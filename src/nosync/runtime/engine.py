@@ -9,10 +9,13 @@ from pyspark.sql import functions as F
 from nosync.catalyst.graph import SourceNode
 from nosync.catalyst.ledger import LedgerNode
 from nosync.catalyst.operators import RegroupNode
+from nosync.catalyst.timed import timed_sources
 from nosync.journal.entries import Opened, Slice
 from nosync.model.engine import Covers, Outcome
+from nosync.model.watermark import History, nothing_seen
 from nosync.runtime.program import Program
 from nosync.spark.empty import empty_result
+from nosync.spark.event_time import late_counts, observed, seen_times, stamped, time_of
 from nosync.spark.failure import explain
 from nosync.spark.job import EpochJob, Setting
 from nosync.spark.receipts import Receipt, agreed
@@ -20,6 +23,7 @@ from nosync.spark.session import EPOCH_POOL, flow_session
 
 WIDE_BYTES = 1 << 20
 Changes = dict[str, Callable[[], DataFrame]]
+Targets = Mapping[str, frozenset[int]]
 
 
 class SparkEngine:
@@ -34,39 +38,53 @@ class SparkEngine:
             for operator in graph.operators
             if isinstance(operator, RegroupNode) and operator.empty is not None
         }
+        self.timed = timed_sources(graph)
         self.setting = Setting(self.session, graph, home, program.name, run, shards, empties)
 
-    def compute(self, openings: Sequence[Opened], covers: Covers, targets: Mapping[str, frozenset[int]] | None = None) -> Outcome:
+    def compute(
+        self, openings: Sequence[Opened], covers: Covers, targets: Targets | None = None, seen: History = nothing_seen
+    ) -> Outcome:
         """One job (and another where rows were rejected) over the input of all the openings."""
         try:
-            return self._compute(openings, covers, targets)
+            return self._compute(openings, covers, targets, seen)
         except Exception as error:
             raise explain(error, self.program.functions, list(self.program.graph.views), openings[-1].epoch) from None
 
-    def _compute(self, openings: Sequence[Opened], covers: Covers, targets: Mapping[str, frozenset[int]] | None) -> Outcome:
+    def _compute(self, openings: Sequence[Opened], covers: Covers, targets: Targets | None, seen: History) -> Outcome:
         sources = self.program.sources
         slices = {name: [entry.slices[name] for entry in openings if name in entry.slices] for name in sources}
         taken = {name: found for name, found in slices.items() if found}
-        changes: Changes = {name: partial(self._read, name, found) for name, found in taken.items()}
+        changes: Changes = {name: partial(self._arrivals, name, openings) for name in taken}
         changes |= self._statics() if openings[0].epoch == 1 else {}
         wide = frozenset(name for name, found in taken.items() if sum(map(sources[name].weight, found)) >= self.wide_bytes)
         direct = {name: paths for name, found in taken.items() if (paths := self._direct(name, found))}
 
         def job(changes: Changes) -> EpochJob:
             self.session.sparkContext.setLocalProperty("spark.scheduler.pool", EPOCH_POOL)
-            return EpochJob(self.setting, openings[0].epoch, openings[-1].epoch + 1, covers, changes, wide, direct, targets)
+            return EpochJob(self.setting, openings[0].epoch, openings[-1].epoch + 1, covers, changes, wide, direct, targets, seen)
 
         first = job(changes)
         receipts = first.run(late=False)
         for name, found in taken.items():
-            if name not in first.observed and any(sources[name].rows(slice) is None for slice in found):
+            unread = name not in first.observed and any(sources[name].rows(slice) is None for slice in found)
+            if unread or (name in self.timed and targets is None and time_of(name) not in first.observed):
                 first.count(name)
         rows = {name: self._rows(name, found, first) for name, found in taken.items()}
         rejected = self._rejected(taken, first)
         rejected |= self._refused(taken, receipts)
         late = job(changes | self._rejected_rows(openings, rejected)).run(late=True)
         receipts = agreed(receipts + late)
-        return Outcome(tuple(receipt.layer for receipt in receipts if receipt.layer), rows, rejected, receipts)
+        layers = tuple(receipt.layer for receipt in receipts if receipt.layer)
+        return Outcome(layers, rows, rejected, receipts, seen_times(first.observed), late_counts(first.observed))
+
+    def _arrivals(self, name: str, openings: Sequence[Opened]) -> DataFrame:
+        """The rows of a source, with the time of their arrival where it is asked for, their event time observed on the way."""
+        node, found = self.program.graph.sources[name], [entry for entry in openings if name in entry.slices]
+        if node.stamp is None:
+            rows = self._read(name, [entry.slices[name] for entry in found])
+        else:
+            rows = reduce(DataFrame.unionAll, [stamped(self._read(name, [entry.slices[name]]), node.stamp, entry.at) for entry in found])
+        return observed(rows, name, node.time) if node.time is not None and name in self.timed else rows
 
     def _read(self, name: str, slices: Sequence[Slice]) -> DataFrame:
         source = self.program.sources[name]
@@ -77,7 +95,7 @@ class SparkEngine:
 
     def _direct(self, name: str, slices: Sequence[Slice]) -> tuple[str, ...]:
         """Files of the slices that tasks may read themselves."""
-        offer = getattr(self.program.sources[name], "direct", None)
+        offer = getattr(self.program.sources[name], "direct", None) if self.program.graph.sources[name].stamp is None else None
         offered = [offer(slice) for slice in slices] if offer else []
         return tuple(path for paths in offered for path in paths) if offered and all(offered) else ()
 

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 from nosync.journal.entries import Computed, Opened
 from nosync.journal.journal import Journal
 from nosync.model.engine import Engine, Outcome
+from nosync.model.watermark import newest
 
 Clock = Callable[[], float]
 
@@ -40,10 +41,22 @@ class Step:
 
 
 class Epochs:
-    """A flow on its journal. `always_first`: the first epoch has something to do even without input."""
+    """A flow on its journal. `always_first`: the first epoch has something to do even without input.
 
-    def __init__(self, journal: Journal, sources: Mapping[str, Openable], engine: Engine, clock: Clock, always_first: bool = False) -> None:
-        self.journal, self.sources, self.engine, self.clock, self.always_first = journal, sources, engine, clock, always_first
+    `closings`: how many epochs without input may follow one that moved event time on, to release what it closed.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        sources: Mapping[str, Openable],
+        engine: Engine,
+        clock: Clock,
+        always_first: bool = False,
+        closings: int = 0,
+    ) -> None:
+        self.journal, self.sources, self.engine, self.clock = journal, sources, engine, clock
+        self.always_first, self.closings = always_first, closings
         self._opening = threading.Lock()
         self._taken: dict[str, dict[str, Any]] = {}  # handed out by sources, not recorded yet
 
@@ -56,9 +69,10 @@ class Epochs:
             return None
         times.append(time.perf_counter())
         image = self.journal.image
-        outcome = self.engine.compute([opened], lambda operator: image.covers(operator, opened.epoch - 1))
+        outcome = self.engine.compute([opened], lambda operator: image.covers(operator, opened.epoch - 1), seen=image.seen_before)
         times.append(time.perf_counter())
-        self.journal.append(Computed(opened.epoch, outcome.layers, outcome.rows, outcome.rejected))
+        seen = newest(image.seen_before(opened.epoch), outcome.seen)
+        self.journal.append(Computed(opened.epoch, outcome.layers, outcome.rows, outcome.rejected, seen))
         times.append(time.perf_counter())
         parts = zip(("open", "compute", "seal"), pairwise(times), strict=True)
         return Step(opened, outcome, {name: round((end - start) * 1e3) for name, (start, end) in parts})
@@ -78,9 +92,15 @@ class Epochs:
             for name, source in self.sources.items():
                 if name not in self._taken and (slice := source.available()) is not None:
                     self._taken[name] = slice
-            if not self._taken and not (epoch == 1 and self.always_first):
+            if not self._taken and not (epoch == 1 and self.always_first) and not self._closes(epoch):
                 return None
             files = {file: digest for name, slice in self._taken.items() for file, digest in self.sources[name].files(slice).items()}
             opened, self._taken = Opened(epoch, self.clock(), self._taken, files), {}
             self.journal.append(opened)  # if this fails the record stays next in line
             return opened
+
+    def _closes(self, epoch: int) -> bool:
+        """Whether event time has moved on and nobody has seen to what that closes. Known once all epochs before are computed."""
+        image = self.journal.image
+        times = [image.seen_before(epoch - lag) for lag in range(self.closings + 1)]
+        return epoch == image.epoch + 1 and any(later != earlier for later, earlier in pairwise(times))

@@ -7,6 +7,7 @@ from typing import Any
 from nosync.journal.names import layer_path
 from nosync.model.errors import Corrupt
 from nosync.model.layers import LayerInfo
+from nosync.state.expiry import Expired
 from nosync.state.layer import open_layer, verify, write_layer
 from nosync.state.merge import merge_diffs, merge_upserts, union_schema
 from nosync.store.aside import step_back
@@ -19,7 +20,11 @@ def merge(home: str, flow: str, run: str, order: dict[str, Any]) -> LayerInfo:
     infos = [LayerInfo.from_json(text) for text in order["layers"]]
     newest, oldest = infos[0], infos[-1]
     layers = [verify(open_layer(home, info)) for info in infos]
-    merged = merge_upserts(layers, drop_tombstones=order["bottom"]) if newest.kind == "upserts" else merge_diffs(layers)
+    expired = Expired(**order["expired"]) if order.get("expired") else None
+    if newest.kind == "upserts":
+        merged = merge_upserts(layers, drop_tombstones=order["bottom"], expired=expired)
+    else:
+        merged = merge_diffs(layers, expired=expired)
     return write_layer(
         home,
         layer_path(newest.operator, newest.shard, oldest.lower, newest.upper, run),

@@ -6,23 +6,28 @@ The stream never waits for it; while it is behind, covers are longer and nothing
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 
 from nosync.journal.image import Image
 from nosync.model.errors import Corrupt, Unavailable
 from nosync.model.layers import LayerInfo
+from nosync.model.watermark import Expiry
 from nosync.recovery.suspicion import START_AGAIN
 from nosync.state.spine import plan_merge
 from nosync.store.aside import spawn
+
+NO_EXPIRIES: Mapping[str, Expiry] = {}
 
 
 class Merger:
     """One merging process for one home. Merges of different traces follow one another, the longest cover first."""
 
-    def __init__(self, home: str, flow: str, run: str, unmerged: frozenset[str] = frozenset()) -> None:
-        self._unmerged = unmerged
+    def __init__(
+        self, home: str, flow: str, run: str, unmerged: frozenset[str] = frozenset(), expiries: Mapping[str, Expiry] = NO_EXPIRIES
+    ) -> None:
+        self._unmerged, self._expiries = unmerged, expiries
         self._arguments = (home, flow, run)
         self._done: SimpleQueue[str] = SimpleQueue()
         self._start()
@@ -60,7 +65,7 @@ class Merger:
             return self._start()
         if self._busy:
             return
-        order = next_merge(image, self._unmerged)
+        order = next_merge(image, self._unmerged, self._expiries)
         if order is not None and self._process.stdin is not None:
             self._busy = True
             with suppress(BrokenPipeError):  # killed just now: replaced the next time
@@ -87,7 +92,9 @@ class Merger:
         self._process.wait()
 
 
-def next_merge(image: Image, unmerged: frozenset[str] = frozenset()) -> dict[str, object] | None:
+def next_merge(
+    image: Image, unmerged: frozenset[str] = frozenset(), expiries: Mapping[str, Expiry] = NO_EXPIRIES
+) -> dict[str, object] | None:
     """The merge that shortens the longest cover, or None. Outputs of sinks stay epoch by epoch: they are `unmerged`."""
     best: tuple[int, tuple[LayerInfo, ...], bool] | None = None
     for operator, covers in image.newest.items():
@@ -97,4 +104,12 @@ def next_merge(image: Image, unmerged: frozenset[str] = frozenset()) -> dict[str
                 best = (len(found), layers, layers[-1] == found[-1])
     if best is None:
         return None
-    return {"layers": [layer.to_json() for layer in best[1]], "bottom": best[2]}
+    _, layers, bottom = best
+    expiry = expiries.get(layers[0].operator) if bottom else None
+    return {"layers": [layer.to_json() for layer in layers], "bottom": bottom, "expired": _expired(expiry, layers[0].upper, image)}
+
+
+def _expired(expiry: Expiry | None, upper: int, image: Image) -> dict[str, object] | None:
+    """What no epoch from `upper` on can ask for: those are the epochs that read the merged layer."""
+    until = expiry.until(upper, image.seen_before) if expiry else None
+    return None if expiry is None or until is None else {"column": expiry.column, "until": until, "chained": expiry.chained}

@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 from nosync.catalyst.arrow import arrow_schema
 from nosync.catalyst.graph import Graph, ViewNode
 from nosync.catalyst.picture import boxes_of
+from nosync.catalyst.timed import timed_traces
 from nosync.catalyst.traces import feeders, stepwise
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Declared
@@ -45,7 +46,7 @@ class Program:
         views = {view.name: record_of(view).to_json() for view in self.graph.views.values()}
         sinks = {name: {"operator": self.graph.sinks[name].operator, "release": sink.release} for name, sink in self.sinks.items()}
         feeding = {name: sorted(needed) for name, needed in feeders(self.graph).items()}
-        told = self.picture().to_json(), stepwise(self.graph)
+        told = self.picture().to_json(), self._stepwise()
         return Declared(self.name, shards, settings_of(self.spark), operators, views, sinks, feeding, *told)
 
     def picture(self) -> Picture:
@@ -60,10 +61,14 @@ class Program:
         promise = sink.target.promise
         return replace(box, promises=f"{promise.guarantee}, released when {sink.release}: {promise.reason}")
 
+    def _stepwise(self) -> list[str]:
+        """Traces that come out right only epoch by epoch; those that go by event time are among them."""
+        return sorted({*stepwise(self.graph), *timed_traces(self.graph)})
+
     def shape(self) -> Shape:
         """What a recovery must know."""
         sinks = {node.operator: name for name, node in self.graph.sinks.items()}
-        return Shape(feeders(self.graph), sinks, frozenset(stepwise(self.graph)))
+        return Shape(feeders(self.graph), sinks, frozenset(self._stepwise()))
 
 
 def record_of(view: ViewNode) -> ViewRecord:

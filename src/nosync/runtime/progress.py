@@ -1,6 +1,6 @@
 """What an epoch did, in the form of PySpark's own streaming progress."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ def progress(step: Step, millis: dict[str, int], image: Image, run: str, upkeep:
     return {
         "id": run,
         "epoch": opened.epoch,
-        "timestamp": datetime.fromtimestamp(opened.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "timestamp": _iso(opened.at),
         "numInputRows": total,
         "processedRowsPerSecond": round(total / seconds, 1),
         "rejectedRows": sum(rejected.values()),
@@ -26,18 +26,23 @@ def progress(step: Step, millis: dict[str, int], image: Image, run: str, upkeep:
         "sources": [
             {"description": name, "numInputRows": rows.get(name, 0), "rejectedRows": rejected.get(name, 0)} for name in opened.slices
         ],
-        "stateOperators": _operators(step.outcome.receipts, image),
+        "lateRows": sum(step.outcome.late.values()),
+        "eventTime": {name: _iso(time / 1e6) for name, time in image.seen_before(opened.epoch + 1).items()},
+        "stateOperators": _operators(step.outcome.receipts, step.outcome.late, image),
         "safe": upkeep.safe(),
         "tiers": upkeep.report(),
         "sinks": [{"description": name, "epoch": epoch} for name, epoch in upkeep.releaser.delivered.items()],
     }
 
 
-def _operators(receipts: Sequence[Receipt], image: Image) -> list[dict[str, Any]]:
-    by_name: dict[str, dict[str, Any]] = {}
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _operators(receipts: Sequence[Receipt], late: Mapping[str, int], image: Image) -> list[dict[str, Any]]:
+    by_name: dict[str, dict[str, Any]] = {name: _blank(name) | {"numRowsDroppedByWatermark": count} for name, count in late.items()}
     for receipt in receipts:
-        blank = {"operatorName": receipt.operator, "numRowsInput": 0, "numRowsUpdated": 0, "taskMs": 0.0}
-        figures = by_name.setdefault(receipt.operator, blank)
+        figures = by_name.setdefault(receipt.operator, _blank(receipt.operator))
         figures["numRowsInput"] += receipt.rows
         figures["numRowsUpdated"] += receipt.layer.rows if receipt.layer else 0
         figures["taskMs"] = max(figures["taskMs"], receipt.millis)
@@ -48,3 +53,7 @@ def _operators(receipts: Sequence[Receipt], image: Image) -> list[dict[str, Any]
         figures["stateBytes"] = size
         figures["spaceAmplification"] = round(image.kept_bytes[name] / size, 2) if size else 1.0
     return list(by_name.values())
+
+
+def _blank(operator: str) -> dict[str, Any]:
+    return {"operatorName": operator, "numRowsInput": 0, "numRowsUpdated": 0, "numRowsDroppedByWatermark": 0, "taskMs": 0.0}

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from nosync.catalyst.timed import closings, expiries
 from nosync.journal.chain import read_chain
 from nosync.journal.entries import Merged
 from nosync.journal.image import Covers
@@ -64,7 +65,8 @@ class Stepping:
         self.recovered = self._recover(runner.boot, tell)
         if self.recovered.rolled_back:
             self._start_sources()
-        self.epochs = Epochs(self.journal, _openable(program), self.engine, clock, always_first=bool(program.graph.statics))
+        graph = program.graph
+        self.epochs = Epochs(self.journal, _openable(program), self.engine, clock, bool(graph.statics), closings(graph))
         sinks = {name: sink.release for name, sink in program.sinks.items()}
         outlet = LayerOutlet(program, self.journal, str(self.home))
         trims = {name: source for name, source in program.sources.items() if getattr(source, "trims", True)}
@@ -72,7 +74,7 @@ class Stepping:
         self.upkeep = Upkeep(
             self.journal, self.disk, remote, sinks, outlet, trims, most_layers=most_layers, trim_batch=TRIM_BATCH, carrier=self.courier
         )
-        self.merger = Merger(str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks))
+        self.merger = Merger(str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks), expiries(graph))
 
     @property
     def run(self) -> str:

@@ -21,6 +21,7 @@ from nosync.catalyst.walk import late as late_node
 from nosync.catalyst.walk import stateful
 from nosync.model.layers import Kind, LayerInfo
 from nosync.model.shards import shard_expression
+from nosync.model.watermark import History, Moment, nothing_seen
 from nosync.spark.direct import FEW_SHARDS, AloneTask
 from nosync.spark.receipts import Receipt, agreed, collector
 from nosync.spark.retain import RetainTask
@@ -76,7 +77,7 @@ class EpochJob:
     """The epochs [lower, upper), nearly always one, from the changes of their sources to receipts.
 
     `wide` says which sources bring enough rows for the fast way, `direct` which files tasks may read themselves. With `targets` only these
-    operators and shards are written, and only what they need is computed: for recovery.
+    operators and shards are written, and only what they need is computed: for recovery. `seen`: the event times before an epoch.
     """
 
     setting: Setting
@@ -87,6 +88,7 @@ class EpochJob:
     wide: frozenset[str]
     direct: dict[str, tuple[str, ...]] = field(default_factory=dict)
     targets: Mapping[str, frozenset[int]] | None = None
+    seen: History = nothing_seen
     frames: dict[int, Java] = field(default_factory=dict)
     persisted: list[DataFrame] = field(default_factory=list)
 
@@ -95,6 +97,7 @@ class EpochJob:
         self.receipts = self.setting.receipts
         self.consumers = self.setting.consumers
         self.observed: dict[str, dict[str, int]] = {}
+        self.moment = Moment(self.lower, self.seen)
 
     def run(self, late: bool) -> list[Receipt]:
         """Runs the job and returns one receipt per operator and shard that had something to do.
@@ -147,7 +150,10 @@ class EpochJob:
         return [node for node in ends if late_node(node) == late and self._moves(node)]
 
     def _end(self, node: Node) -> DataFrame:
-        return self._retain(node) if isinstance(node, ViewNode) else self.catalyst.frame(self.plan(node))
+        if isinstance(node, ViewNode):
+            return self._retain(node)
+        change = self.catalyst.frame(self.plan(node))  # nobody reads it here: only what its tasks write matters
+        return change if change.columns == NOTHING.names else change.select(F.lit(None).cast("int").alias(NOTHING.names[0]))
 
     def _moves(self, node: Node) -> bool:
         """Whether anything can change in this epoch: some input below has rows, or a group without a key has yet to appear."""
@@ -158,7 +164,7 @@ class EpochJob:
                 return self.piece_moves(node.body.piece)
             case GatheredNode():
                 return False
-        unborn = node.whole and not self.covers(node.name)
+        unborn = node.ticks or (node.whole and not self.covers(node.name))
         return unborn or self.piece_moves(node.feed.piece)
 
     def piece_moves(self, piece: Piece) -> bool:
@@ -198,7 +204,7 @@ class EpochJob:
 
     def _fill(self, piece: Piece) -> Java:
         if isinstance(piece, Branch):
-            return self.catalyst.with_children(piece.plan, [self._fill(child) for child in piece.children])
+            return piece.filled(self.catalyst, [self._fill(child) for child in piece.children], self.moment)
         return self._aliased(piece, self.plan(piece.node))
 
     def _aliased(self, hole: Hole, plan: Java) -> Java:

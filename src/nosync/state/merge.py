@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from nosync.model.errors import Internal
 from nosync.model.layers import Kind
 from nosync.state.canonical import canonical_bytes
+from nosync.state.expiry import Expired
 from nosync.state.layer import (
     COUNT,
     HASH,
@@ -83,10 +84,12 @@ def _distinct(batch: pa.RecordBatch, runs: bool) -> tuple[Index, Index]:
     return order, _starts(repeated)
 
 
-def merge_upserts(cover: Sequence[Layer], *, drop_tombstones: bool, block_rows: int = BLOCK_ROWS) -> Iterator[pa.RecordBatch]:
+def merge_upserts(
+    cover: Sequence[Layer], *, drop_tombstones: bool, expired: Expired | None = None, block_rows: int = BLOCK_ROWS
+) -> Iterator[pa.RecordBatch]:
     """One row per key, the newest, with the columns of all layers; `cover` is newest first.
 
-    Drop tombstones only when nothing lies beneath the oldest layer: otherwise deleted keys come back to life.
+    Drop tombstones, and what has expired, only when nothing lies beneath the oldest layer: otherwise deleted keys come back to life.
     """
     schema = union_schema([layer.schema for layer in cover], "upserts")
     keys = [name for name in schema.names if is_key(name)]
@@ -97,14 +100,24 @@ def merge_upserts(cover: Sequence[Layer], *, drop_tombstones: bool, block_rows: 
             order = order[_values(batch, ROWS_IN_GROUP)[order] != 0]
         if len(pieces) > 1 or len(order) < batch.num_rows:
             batch = take_rows(batch, order)
-        yield from split_blocks(batch, block_rows, BLOCK_BYTES)
+        yield from split_blocks(_living(batch, expired), block_rows, BLOCK_BYTES)
 
 
-def merge_diffs(cover: Sequence[Layer], *, block_rows: int = BLOCK_ROWS) -> Iterator[pa.RecordBatch]:
-    """Each payload once with the sum of its counts; what sums to 0 is gone."""
+def merge_diffs(
+    cover: Sequence[Layer], *, expired: Expired | None = None, block_rows: int = BLOCK_ROWS
+) -> Iterator[pa.RecordBatch]:
+    """Each payload once with the sum of its counts; what sums to 0 is gone, and so is what has expired."""
     schema = union_schema([layer.schema for layer in cover], "diffs")
     for pieces in _ranges(cover, block_rows):
-        yield from split_blocks(consolidate(concat(pieces, schema, "diffs"), runs=True), block_rows, BLOCK_BYTES)
+        batch = consolidate(concat(pieces, schema, "diffs"), runs=True)
+        yield from split_blocks(_living(batch, expired), block_rows, BLOCK_BYTES)
+
+
+def _living(batch: pa.RecordBatch, expired: Expired | None) -> pa.RecordBatch:
+    if expired is None:
+        return batch
+    living = expired.living(batch)
+    return batch if living.all() else take_rows(batch, np.flatnonzero(living))
 
 
 def scan(cover: Sequence[Layer], kind: Kind, *, block_rows: int = BLOCK_ROWS) -> Iterator[pa.RecordBatch]:

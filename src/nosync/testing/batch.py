@@ -17,11 +17,11 @@ class Batch:
         self._frames = dict(tables)
         self._tables = frozenset(tables)
 
-    def source(self, name: str, source: Any = None) -> DataFrame:
-        """The table that stands for the source; what it really reads is ignored."""
+    def source(self, name: str, source: Any = None, **settings: Any) -> DataFrame:
+        """The table that stands for the source; what it really reads, and its watermark, are ignored."""
         return self._frames[name]
 
-    def view(self, name: str, query: DataFrame) -> DataFrame:
+    def view(self, name: str, query: DataFrame, **settings: Any) -> DataFrame:
         self._frames[name] = query
         return query
 

@@ -36,8 +36,8 @@ class _Face:
         self.flow, self.sources = flow, sources
         self.view, self.sql = flow.view, flow.sql
 
-    def source(self, name: str, source: Any = None) -> DataFrame:
-        return self.flow.source(name, self.sources[name])
+    def source(self, name: str, source: Any = None, **settings: Any) -> DataFrame:
+        return self.flow.source(name, self.sources[name], **settings)
 
 
 def fill(

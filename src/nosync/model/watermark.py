@@ -1,0 +1,99 @@
+"""Watermarks: how far event time has come. Pure.
+
+The newest event time that a source has brought, less the delay that its rows may have, is its *watermark*. What was seen in an epoch counts
+from the next epoch on: the watermark of an epoch is a function of the epochs before it, whenever and wherever the epoch is computed. Times
+are microseconds since 1970.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from nosync.model.errors import Invalid
+
+Seen = Mapping[str, int]  # the newest event time so far, by source
+History = Callable[[int], Seen]  # what was seen before an epoch
+
+UNITS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+PART = re.compile(rf"\s*(\d+)\s*({'|'.join(UNITS)})s?\b", re.IGNORECASE)
+
+
+def nothing_seen(epoch: int) -> Seen:
+    """The history of a flow without event time."""
+    return {}
+
+
+def newest(before: Seen, found: Seen) -> dict[str, int]:
+    """What has been seen after an epoch that found this. Never falls."""
+    return {name: max(before.get(name, time), found.get(name, time)) for name, time in {**before, **found}.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class EventClock:
+    """The event time that an operator goes by: delays, by source, of all that feeds it.
+
+    `lag`: how many epochs it is behind. What is released when a window closes reaches the operators above in the same epoch, and must not
+    be late there.
+    """
+
+    delays: tuple[tuple[str, int], ...]
+    lag: int = 0
+
+    def watermark(self, epoch: int, seen: History) -> int | None:
+        """The lowest of the sources; None until each of them has brought a time."""
+        found = seen(epoch - self.lag)
+        if not self.delays or any(name not in found for name, _ in self.delays):
+            return None
+        return min(found[name] - delay for name, delay in self.delays)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """An epoch with what was seen before it: all that an answer may depend on besides rows."""
+
+    epoch: int
+    seen: History = nothing_seen
+
+    def watermark(self, clock: EventClock) -> int | None:
+        return clock.watermark(self.epoch, self.seen)
+
+    def watermark_before(self, clock: EventClock) -> int | None:
+        """That of the epoch before."""
+        return clock.watermark(self.epoch - 1, self.seen) if self.epoch > 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Expiry:
+    """When rows of a trace can no longer matter: once the time in `column` (the end, where it is a window) is `slack` behind the watermark.
+
+    `chained`: the windows are those of single rows, and a row matters as long as the session that it is part of does.
+    """
+
+    column: str
+    clock: EventClock
+    slack: int = 0
+    chained: bool = False
+
+    def until(self, epoch: int, seen: History) -> int | None:
+        """Rows that end by then are of no use to this epoch or any after it."""
+        watermark = self.clock.watermark(epoch, seen)
+        return None if watermark is None else watermark - self.slack
+
+
+def microseconds(text: str) -> int:
+    """A duration as Spark's interval strings say it, for example "10 seconds" or "1 hour 30 minutes"."""
+    rest = re.sub(r"^\s*interval\b", "", str(text), flags=re.IGNORECASE)
+    total, place = 0, 0
+    while match := PART.match(rest, place):
+        total, place = total + int(match[1]) * UNITS[match[2].lower()], match.end()
+    if not place or rest[place:].strip():
+        raise Invalid(f'"{text}" is no delay', hint='Write a number and a unit, for example "10 seconds" or "1 hour 30 minutes".')
+    return total

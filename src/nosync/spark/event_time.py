@@ -1,0 +1,44 @@
+"""Event time within a job: rows stamped with their arrival, times observed on the way, late rows counted."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from nosync.catalyst.bridge import Catalyst
+
+NEVER = -(1 << 63)
+Observed = Mapping[str, Mapping[str, int]]
+
+
+def stamped(rows: DataFrame, column: str, at: float) -> DataFrame:
+    """The rows with the time at which their epoch was opened, as the journal records it; the diff stays last."""
+    time = F.timestamp_micros(F.lit(round(at * 1e6)).cast("bigint")).alias(column)
+    return rows.select(*[rows[name] for name in rows.columns[:-1]], time, rows["_diff"])
+
+
+def time_of(source: str) -> str:
+    """The name under which a source's event time is observed."""
+    return f"time:{source}"
+
+
+def observed(rows: DataFrame, source: str, column: str) -> DataFrame:
+    """The same rows; on the way the newest event time among those that are added is noted."""
+    catalyst = Catalyst(rows.sparkSession)
+    places = {str(name): place for place, name in enumerate(rows.columns)}
+    attribute = rows._jdf.queryExecution().analyzed().output().apply(places[column])
+    expression = catalyst.expressions.PreciseTimestampConversion(attribute, attribute.dataType(), catalyst.types.LongType)
+    time = Column(getattr(catalyst.jvm, "org.apache.spark.sql.classic.ExpressionUtils").column(expression))
+    newest = F.coalesce(F.max(F.when(rows["_diff"] > 0, time)), F.lit(NEVER))
+    return rows.observe(f"nosync:{time_of(source)}", newest.alias("newest"))
+
+
+def seen_times(found: Observed) -> dict[str, int]:
+    """The newest event time by source; those without any are left out."""
+    times = {name.removeprefix("time:"): counts["newest"] for name, counts in found.items() if name.startswith("time:")}
+    return {name: time for name, time in times.items() if time > NEVER}
+
+
+def late_counts(found: Observed) -> dict[str, int]:
+    """Late rows by operator."""
+    return {name.removeprefix("late:"): counts["late"] for name, counts in found.items() if name.startswith("late:") and counts["late"]}
