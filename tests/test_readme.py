@@ -56,8 +56,9 @@ def test_the_first_program_and_the_look_back_print_what_the_readme_says(shop: Pa
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_the_program_with_a_change_log_prints_what_the_readme_says(shop: Path) -> None:
-    program, output = block('changes="op"')
+@pytest.mark.parametrize("words", ['changes="op"', "ns.fold("])
+def test_the_programs_with_a_change_log_and_with_a_fold_print_what_the_readme_says(shop: Path, words: str) -> None:
+    program, output = block(words)
     assert printed(program, shop) == output
 
 

@@ -2,6 +2,7 @@
 
 from nosync.flow.files import files
 from nosync.flow.flow import Flow
+from nosync.flow.fold import fold
 from nosync.flow.memory import memory
 from nosync.flow.rate import rate
 from nosync.flow.sinks import console, foreachEpoch, parquet
@@ -40,6 +41,7 @@ __all__ = [
     "Unavailable",
     "console",
     "files",
+    "fold",
     "foreachEpoch",
     "memory",
     "open",

@@ -1,10 +1,14 @@
 """Fingerprints: what an operator computes, so that a home accepts only the program that made it."""
 
 import hashlib
+import re
 from collections.abc import Sequence
 
 from nosync.catalyst.bridge import Java, children, items, kind
 from nosync.catalyst.graph import Template
+
+FOLD_MARK = "__fold_"  # and a number: part of the name of a fold's function in Spark's plan
+MARKED = re.compile(rf"{FOLD_MARK}\d+")
 
 
 def digest(what: str) -> str:
@@ -19,7 +23,8 @@ def fingerprint(what: str, inputs: Sequence[Template]) -> str:
 def text(plan: Java, deep: bool = True) -> str:
     """A plan by what it says, free of the numbers that Spark gives out anew each time."""
     expressions, sort = items(plan.expressions()), kind(plan.joinType()) if kind(plan) == "Join" else ""
-    own = f"{kind(plan)}{sort}{[str(expression.sql()) for expression in expressions]}{_places(plan, expressions)}"
+    said = [MARKED.sub("", str(expression.sql())) for expression in expressions]
+    own = f"{kind(plan)}{sort}{said}{_places(plan, expressions)}"
     return own + (f"({', '.join(text(child) for child in children(plan))})" if deep else "")
 
 

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructField, StructType
 
 from nosync.catalyst.bridge import Catalyst, Java, children, data_type, items, kind
 from nosync.catalyst.fingerprint import digest, text
+from nosync.catalyst.folding import folded, is_fold
 from nosync.catalyst.graph import DIFF, HASH, ROW, Branch, Graph, Hole, Operator, SourceNode, Template, ViewNode, holes
 from nosync.catalyst.grouping import aggregated
 from nosync.catalyst.joins import joined
@@ -84,6 +85,8 @@ class Query:
             return joined(self, plan)
         if name in ("GlobalLimit", "Offset"):
             return limited(self, plan)
+        if is_fold(plan):
+            return folded(self, plan)
         if name in STATIC:
             return self._leaf(plan)
         raise refuse_node(plan, self.view)

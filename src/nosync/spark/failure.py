@@ -11,6 +11,7 @@ TRACEBACK = re.compile(r"Traceback \(most recent call last\):.*", re.DOTALL)
 INSIDE = re.compile(r'^  File "[^"]*/(pyspark|nosync)/.*?(?=^  File |^\S)', re.DOTALL | re.MULTILINE)
 ERROR_CLASS = re.compile(r"\[[A-Z][A-Z0-9_.]+\][^\n]*")
 DISK = re.compile(r"\[?Errno (28|13|30|122|5)\b[^\n]*|No space left on device[^\n]*")
+FOLDED = re.compile(r'^in fold "[^"]*" of view "([^"]*)"', re.MULTILINE)
 OURS = re.compile(r"nosync\.model\.errors\.(\w+): (.*)", re.DOTALL)
 
 
@@ -60,10 +61,11 @@ def _function_failed(trace: str, views_by_function: dict[str, str], views: list[
     if ours:
         return Failed(f"epoch {epoch} failed in {_some(views)}: {ours.group(2).splitlines()[0]}", hint=hint)
     own = INSIDE.sub("", trace)
-    if 'File "' not in own:
+    folds = FOLDED.findall(trace)
+    if 'File "' not in own and not folds:
         return Failed(f"epoch {epoch} failed in {_some(views)}: {trace.splitlines()[-1]}", hint=hint)
     named = [view for function, view in views_by_function.items() if re.search(rf"in {re.escape(function)}\b", trace)]
-    return Failed(f"a function in {_some(named or views)} raised an error in epoch {epoch}:\n{own}", hint=hint)
+    return Failed(f"a function in {_some(folds or named or views)} raised an error in epoch {epoch}:\n{own}", hint=hint)
 
 
 def _some(views: list[str]) -> str:

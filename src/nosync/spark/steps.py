@@ -10,11 +10,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from nosync.catalyst.arrow import arrow_schema
+from nosync.catalyst.folding import FoldNode
 from nosync.catalyst.graph import Branch, Node, Operator, Piece, SourceNode, ViewNode
 from nosync.catalyst.ledger import LedgerNode
 from nosync.catalyst.operators import AccumulateNode, JoinNode, MatchNode, RegroupNode
 from nosync.spark.accumulate import AccumulateTask
 from nosync.spark.direct import FEW_SHARDS, DirectTask
+from nosync.spark.fold import FoldTask
 from nosync.spark.join import JoinTask, MatchTask
 from nosync.spark.ledger import LedgerTask
 from nosync.spark.retain import GatherTask, SettleTask
@@ -118,10 +120,18 @@ def _ledger(job: "EpochJob", node: LedgerNode) -> DataFrame:
     return job.exchange(job.rows(node.feed.piece), node).mapInArrow(task, schema)
 
 
+def _fold(job: "EpochJob", node: FoldNode) -> DataFrame:
+    schema = changing(node.schema)
+    shapes = node.keys, node.columns, node.state, arrow_schema(schema, node.name)
+    task = FoldTask(job.work(node.name, "upserts"), node.view, node.folding, *shapes)
+    return job.exchange(job.rows(node.feed.piece), node).mapInArrow(task, schema)
+
+
 STEPS: dict[type[Operator], Callable[["EpochJob", Any], DataFrame]] = {
     AccumulateNode: _accumulate,
     RegroupNode: _regroup,
     JoinNode: _join,
     MatchNode: _match,
     LedgerNode: _ledger,
+    FoldNode: _fold,
 }

@@ -1,0 +1,73 @@
+"""Any function of one's own over the rows of a key, with a state that it carries from epoch to epoch."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructField, StructType
+
+from nosync.catalyst.arrow import arrow_type
+from nosync.catalyst.folding import Folding, marked
+from nosync.kernels.order import orderable
+from nosync.model.errors import Invalid
+from nosync.spark.fold import fold_at_once
+
+
+def fold(
+    rows: DataFrame,
+    by: str | Sequence[str],
+    fn: Callable[[tuple[Any, ...], Any, list[Any]], tuple[Any, Any]],
+    state: str | StructType,
+    output: str | StructType,
+    order_by: str | Sequence[str] = (),
+    changing: bool = False,
+) -> DataFrame:
+    """What `fn(key, state, rows)` returns for each key that has new rows, epoch by epoch; to be used in views like any DataFrame.
+
+    `key` is a tuple, `state` a Row of the schema `state` (None at first), `rows` a list of Rows: the epoch's new ones of this key, by
+    `order_by` (nulls first) and else in an order that depends on the rows alone. It returns the new state (None forgets the key) and the
+    rows to add, as tuples, dicts or Rows of the schema `output`. Rows once added stay.
+
+    The same arguments must give the same answer: an epoch may be computed again. Of rows that may be removed again, `changing=True` gives
+    those of the epoch that came or went, with `_diff` as their last column. Outside of a flow, all rows of a key come in one call.
+    """
+    keys, order = ([name] if isinstance(name, str) else list(name) for name in (by, order_by))
+    if not callable(fn):
+        raise Invalid(f"fn is a {type(fn).__name__}, not a function", hint="Pass a function of (key, state, rows).")
+    if not keys:
+        raise Invalid("a fold has no key", hint="Pass by=[...]; a constant column makes one key of all rows.")
+    names = rows.schema.names
+    for name in (*keys, *order):
+        if names.count(name) != 1:
+            raise Invalid(f'the rows have no single column "{name}"', hint=f"There are {', '.join(names)}.")
+    for name in order:
+        if not orderable(arrow_type(rows.schema[name].dataType, name)):
+            raise Invalid(f'order_by="{name}" is {rows.schema[name].dataType.simpleString()}', hint="Order by numbers, times or texts.")
+    kept, told = _schema(rows, state, "state"), _schema(rows, output, "output")
+    by_name = StructType([StructField(name, rows.schema[name].dataType) for name in keys])
+    places = tuple(names.index(name) for name in order)
+    folding = Folding(fn, by_name, StructType(list(rows.schema.fields)), kept, told, places, changing)
+    return rows.groupBy(*keys).applyInArrow(_at_once(folding), told)
+
+
+def _schema(rows: DataFrame, given: str | StructType, what: str) -> StructType:
+    try:
+        found = given if isinstance(given, StructType) else rows.sparkSession.createDataFrame([], given).schema
+    except PySparkException as error:
+        words = str(error).strip().splitlines()[0]
+        raise Invalid(f'{what}="{given}" is no schema: {words}', hint='Write "column type, ...".') from None
+    if not found.fields:
+        raise Invalid(f"{what}= has no columns", hint='Write "column type, ...".')
+    return StructType([StructField(field.name, field.dataType) for field in found.fields])
+
+
+def _at_once(folding: Folding) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
+    """The function as a grouped map of Spark's; by its name a flow finds the fold."""
+
+    def run(key: tuple[pa.Scalar, ...], table: pa.Table) -> pa.Table:
+        return fold_at_once(folding, [column.combine_chunks() for column in table.columns], tuple(value.as_py() for value in key))
+
+    run.__name__ = marked(folding)
+    return run

@@ -1,0 +1,135 @@
+"""The fold operator as Spark tasks: for each key with new rows, one call of the user's function with its state and these rows.
+
+Rows and states become Python values, and results Arrow columns, once for all keys of a shard. An error of the function, or of what it
+returned, carries a note that names the fold, the view and the key.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.conversion import ArrowTableToRowsConversion, LocalDataToArrowConversion
+from pyspark.sql.types import LongType, StructField, StructType
+
+from nosync.catalyst.folding import Folding
+from nosync.kernels.fold import States, Touched, remembered, state_layer, touch
+from nosync.spark.retain import nonempty
+from nosync.spark.task import Work, column, emitted, stacked, unsigned
+
+Batches = Iterator[pa.RecordBatch]
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class FoldTask:
+    """`keys`, `columns` and `state` are Arrow's view of what the function sees, `output` of the change."""
+
+    work: Work
+    view: str
+    folding: Folding
+    keys: pa.Schema
+    columns: pa.Schema
+    state: pa.Schema
+    output: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
+        started = time.perf_counter()
+        held = nonempty(batches)
+        if not held:
+            return
+        batch = stacked(held)
+        shard = self.work.shard(batch)
+        keys, rows = ([column(batch, field.name, field.type) for field in schema] for schema in (self.keys, self.columns))
+        order_by = [rows[place] for place in self.folding.order_by]
+        touched = touch(unsigned(batch, "_hash"), keys, rows, order_by, batch.column("_diff").to_numpy(), self.folding.net)
+        before = remembered(self.work.cover(shard), touched, self.state.types)
+        calls = Calls(self.folding, self.view, [tuple(key) for key in python_rows(touched.keys, self.folding.keys)])
+        calls.run(touched, before, rows)
+        self.work.hand_in(shard, batch.num_rows, state_layer(touched, before, calls.states(self.state)), started)
+        hashes = np.repeat(touched.hashes, [len(part) for part in calls.told]).view(np.int64)
+        told = calls.columns(calls.told, self.folding.output, pa.schema(list(self.output)[:-2]))
+        yield from emitted(self.output, [*told, pa.array(hashes), pa.array(np.ones(len(hashes), np.int64))])
+
+
+class Calls:
+    """The calls for some keys: their new states, and the rows that they told."""
+
+    def __init__(self, folding: Folding, view: str, keys: list[Key]) -> None:
+        self.folding, self.view, self.keys = folding, view, keys
+        self.after: list[Any] = []
+        self.told: list[list[Any]] = []
+
+    def run(self, touched: Touched, before: States, rows: list[pa.Array]) -> None:
+        where = pa.array(touched.order)
+        seen = python_rows([row.take(where) for row in rows], self.folding.columns, touched.weights if self.folding.net else None)
+        states = python_rows(before.values, self.folding.state)
+        alive, starts = before.alive.tolist(), [*touched.starts.tolist(), len(seen)]
+        for number, key in enumerate(self.keys):
+            state, told = self._call(key, states[number] if alive[number] else None, seen[starts[number] : starts[number + 1]])
+            self.after.append(state)
+            self.told.append(told)
+
+    def _call(self, key: Key, state: Any, rows: list[Any]) -> tuple[Any, list[Any]]:
+        try:
+            result = self.folding.function(key, state, rows)
+            if not isinstance(result, tuple) or len(result) != 2:
+                raise TypeError(f"a fold returns its new state and a list of rows, not {result!r}")
+            return result[0], list(result[1] or ())
+        except Exception as error:
+            error.add_note(self._note(key))
+            raise
+
+    def _note(self, key: Key) -> str:
+        return f'in fold "{self.folding.name}" of view "{self.view}", for key {key!r}'
+
+    def states(self, kept: pa.Schema) -> States:
+        """The new states, by key."""
+        alive = np.array([state is not None for state in self.after], bool)
+        arrays = self.columns([[state] if state is not None else [] for state in self.after], self.folding.state, kept)
+        places = pa.array(np.cumsum(alive) - 1, mask=~alive)
+        return States(alive, [array.take(places) for array in arrays])
+
+    def columns(self, parts: list[list[Any]], schema: StructType, kept: pa.Schema) -> list[pa.Array]:
+        """What was returned for the keys, as columns. Where something does not fit, its key is named."""
+        try:
+            return arrow_columns([row for part in parts for row in part], schema, kept)
+        except Exception:
+            for key, part in zip(self.keys, parts, strict=True):
+                try:
+                    arrow_columns(part, schema, kept)
+                except Exception as error:
+                    words = str(error).strip().splitlines()[0]
+                    wrong = TypeError(f"what the fold returned does not fit {schema.simpleString()}: {words}")
+                    wrong.add_note(self._note(key))
+                    raise wrong from None
+            raise
+
+
+def python_rows(arrays: list[pa.Array], schema: StructType, weights: np.ndarray | None = None) -> list[Any]:
+    """Columns as Rows, as PySpark's `collect` gives them; with weights, with their `_diff` last."""
+    if weights is not None:
+        schema, arrays = StructType([*schema.fields, StructField("_diff", LongType())]), [*arrays, pa.array(weights)]
+    return list(ArrowTableToRowsConversion.convert(pa.table(arrays, names=schema.names), schema))
+
+
+def arrow_columns(rows: list[Any], schema: StructType, kept: pa.Schema) -> list[pa.Array]:
+    """Tuples, dicts or Rows as columns, as PySpark's `createDataFrame` takes them."""
+    if not rows:
+        return [pa.nulls(0, field.type) for field in kept]
+    nullable = StructType([StructField(field.name, field.dataType) for field in schema.fields])
+    table = LocalDataToArrowConversion.convert(rows, nullable, False).combine_chunks()
+    found = [chunked.chunk(0) if chunked.num_chunks else pa.nulls(0, chunked.type) for chunked in table.columns]
+    return [array if array.type == field.type else array.cast(field.type) for array, field in zip(found, kept, strict=True)]
+
+
+def fold_at_once(folding: Folding, rows: list[pa.Array], key: Key) -> pa.Table:
+    """All rows of a key in one call, from no state: what a fold answers outside of a flow."""
+    nothing = np.zeros(len(rows[0]), np.uint64)
+    touched = touch(nothing, [], rows, [rows[place] for place in folding.order_by], np.ones(len(nothing), np.int64), folding.net)
+    seen = python_rows([row.take(pa.array(touched.order)) for row in rows], folding.columns, touched.weights if folding.net else None)
+    _, told = folding.function(key, None, seen)
+    schema = pa.schema([(field.name, field.type) for field in LocalDataToArrowConversion.convert([None], folding.output, False).schema])
+    return pa.table(arrow_columns(list(told or ()), folding.output, schema), schema=schema)

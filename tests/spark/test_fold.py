@@ -1,0 +1,169 @@
+"""Folds: the function sees each key's rows once, in order, with what it kept; stops, losses and errors change nothing."""
+
+import datetime
+import random
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import nosync as ns
+from nosync.runtime.stepping import Stepping
+from nosync.testing.oracle import Change, check
+from tests.spark.metamorphic import checksums, contents
+
+RICH = "struct<d decimal(20, 3), t timestamp, a array<int>, m map<string, double>, b binary>"
+SCHEMAS = {"s": f"k string, at bigint, x int, r {RICH}"}
+
+
+def running(key: tuple[Any, ...], state: Any, rows: list[Any]) -> tuple[Any, list[Any]]:
+    total = state.total if state else 0
+    told = []
+    for row in rows:
+        total += row.x or 0
+        told.append({"k": key[0], "at": row["at"], "total": total})
+    return (total,), told
+
+
+def previous(key: tuple[Any, ...], state: Any, rows: list[Any]) -> tuple[Any, list[Any]]:
+    told = []
+    for row in rows:
+        told.append((key[0], row["at"], state.last if state else None))
+        state = type(row)(last=row.r)
+    return state, told
+
+
+def bursts(key: tuple[Any, ...], state: Any, rows: list[Any]) -> tuple[Any, Any]:
+    """Counts up to a row without an x, then forgets the key."""
+    count, told = state.n if state else 0, []
+    for row in rows:
+        count += 1
+        if row.x is None:
+            told.append((key[0], count))
+            count = 0
+    return (count,) if count else None, told or None
+
+
+def steps(key: tuple[Any, ...], state: Any, rows: list[Any]) -> tuple[Any, list[Any]]:
+    """Over rows that come and go: what is there now, less what was there before."""
+    now = (state.n if state else 0) + sum(row.n * row._diff for row in rows)
+    assert now == next(row.n for row in rows if row._diff > 0)
+    return {"n": now}, [(key[0], now)]
+
+
+def program(flow: Any) -> None:
+    s = flow.source("s")
+    totals = flow.view("totals", ns.fold(s, "k", running, "total bigint", "k string, at bigint, total bigint", order_by="at"))
+    flow.view("lags", ns.fold(s, "k", previous, f"last {RICH}", f"k string, at bigint, r {RICH}", order_by=["at"]))
+    flow.view("bursts", ns.fold(s.where("at > 2"), ["k"], bursts, "n int", "k string, n int", order_by=["at", "x"]))
+    flow.view("most", totals.groupBy("k").agg(F.max("total").alias("m"), F.count("*").alias("n")).join(s.select("k").distinct(), "k"))
+
+
+def expected(flow: Any) -> None:
+    flow.source("s")
+    flow.sql("create view totals as select k, at, sum(coalesce(x, 0)) over (partition by k order by at) total from s")
+    flow.sql("create view lags as select k, at, lag(r) over (partition by k order by at) r from s")
+    flow.sql("""create view bursts as select k, cast(n as int) n from (
+        select k, x, at, row_number() over (partition by k, closed order by at) n from (
+            select *, count(case when x is null then 1 end)
+                over (partition by k order by at rows between unbounded preceding and 1 preceding) closed from s where at > 2))
+        where x is null""")
+    flow.sql("create view most as select k, max(total) m, count(*) n from totals where k is not null group by k")
+
+
+def random_rows(chance: random.Random, epoch: int) -> list[tuple[Any, ...]]:
+    """Times are all different and ascend from epoch to epoch; in an epoch they come in any order."""
+    found: list[tuple[Any, ...]] = []
+    for at in chance.sample(range(10 * epoch - 9, 10 * epoch), 7):
+        when = datetime.datetime(2024, 1, 1) + datetime.timedelta(hours=at)
+        rich = (Decimal(at) / 8, when, [at, None], {"a": at / 2, "b": None}, bytes([at]))
+        found.append((chance.choice(["a", "b", "c", None]), at, chance.choice([None, 1, 2, 3]), chance.choice([rich, None])))
+    return found
+
+
+def test_folds_see_the_rows_of_each_key_in_order_and_may_be_built_upon(quick: SparkSession, tmp_path: Path) -> None:
+    chance = random.Random(3)
+    changes = [Change({"s": random_rows(chance, epoch)}) for epoch in range(1, 5)]
+    check(quick, program, SCHEMAS, changes, tmp_path, 2, expected=expected)
+
+
+def test_outside_of_a_flow_all_rows_of_a_key_come_in_one_call(quick: SparkSession) -> None:
+    rows = random_rows(random.Random(4), 1)
+    table = quick.createDataFrame(rows, SCHEMAS["s"])
+    table.createOrReplaceTempView("fold_rows")
+    found = ns.fold(table, "k", running, "total bigint", "k string, at bigint, total bigint", order_by="at")
+    wanted = quick.sql("select k, at, sum(coalesce(x, 0)) over (partition by k order by at) total from fold_rows")
+    assert sorted(map(repr, found.collect())) == sorted(map(repr, wanted.collect()))
+
+
+def declared(spark: SparkSession, function: Callable[..., Any]) -> tuple[ns.Flow, Any]:
+    flow, source = ns.Flow("folds", spark), ns.memory("k string, x int")
+    counts = flow.view("counts", flow.source("s", source).groupBy("k").agg(F.count("*").alias("n")))
+    told = flow.view("told", ns.fold(counts, "k", function, "n bigint", "k string, n bigint", changing=True))
+    flow.view("sums", told.groupBy("k").agg(F.collect_list("n").alias("ns")))
+    return flow, source
+
+
+def test_stops_and_lost_layers_change_nothing_for_a_fold_over_rows_that_come_and_go(quick: SparkSession, tmp_path: Path) -> None:
+    parts = [[("a", 1), ("b", 1)], [("a", 2), ("a", 3)], [("b", 1), ("c", 1)], [("a", 1), ("c", 2)]]
+    for epoch, part in enumerate(parts, start=1):
+        flow, source = declared(quick, steps)
+        stepping = Stepping(flow.program(), tmp_path, 2)
+        source.add(part)
+        step = stepping.step()
+        stepping.close()
+        assert step is not None and step["epoch"] == epoch
+    before, bits = contents(tmp_path), checksums(tmp_path)
+    assert {row["k"]: sorted(row["ns"]) for row in ns.open(tmp_path).view("sums").to_pylist()} == {"a": [1, 3, 4], "b": [1, 2], "c": [1, 2]}
+    for layer in list(ns.open(tmp_path).image.layers()):
+        if layer.operator in ("told/fold", "told/rows") and layer.lower > 1:
+            (tmp_path / layer.path).unlink()
+    stepping = Stepping(declared(quick, steps)[0].program(), tmp_path, 2)
+    stepping.close()
+    assert stepping.recovered.recomputed > 2
+    assert (contents(tmp_path), checksums(tmp_path)) == (before, bits)
+
+
+def test_a_fold_that_raises_stops_the_flow_naming_view_function_and_key(quick: SparkSession, tmp_path: Path) -> None:
+    def careless(key: tuple[Any, ...], state: Any, rows: list[Any]) -> tuple[Any, list[Any]]:
+        return (1,), [(key[0], 6 // (rows[-1].n - 2))]
+
+    def untyped(key: tuple[Any, ...], state: Any, rows: list[Any]) -> tuple[Any, list[Any]]:
+        return ("many" if key == ("b",) else 1,), []
+
+    def unpaired(key: tuple[Any, ...], state: Any, rows: list[Any]) -> Any:
+        return [key]
+
+    faults = {
+        careless: "ZeroDivisionError",
+        untyped: "does not fit struct<n:bigint>: Could not convert 'many'",
+        unpaired: "a fold returns its new state and a list of rows",
+    }
+    for number, (function, words) in enumerate(faults.items()):
+        flow, source = declared(quick, function)
+        run = flow.start(home=tmp_path / str(number), shards=1)
+        source.add([("a", 1), ("b", 1), ("b", 2)])
+        with pytest.raises(ns.Failed) as error:
+            run.processAllAvailable()
+        text = str(error.value)
+        assert text.splitlines()[0] == 'a function in view "told" raised an error in epoch 1:', text
+        assert words in text and f'in fold "{function.__name__}" of view "told", for key (' in text and "\tat " not in text
+        assert function is unpaired or "for key ('b',)" in text
+
+
+def test_what_a_fold_cannot_do_is_told_at_once(quick: SparkSession) -> None:
+    flow = ns.Flow("mistakes", quick)
+    rows = flow.source("s", ns.memory("k string, x int, a array<int>"))
+    good: dict[str, Any] = {"by": "k", "fn": running, "state": "n int", "output": "n int"}
+    for wrong, words in (
+        ({"by": "y"}, 'no single column "y"'), ({"by": []}, "no key"), ({"fn": 3}, "not a function"), ({"state": "n"}, "is no schema"),
+        ({"order_by": "a"}, "array<int>"), ({"output": ns.fold.__doc__}, "is no schema"),
+    ):  # fmt: skip
+        with pytest.raises(ns.Invalid, match=words):
+            ns.fold(rows, **(good | wrong))
+    with pytest.raises(ns.Refused, match='folds rows that may be removed again with "running"'):
+        flow.view("v", ns.fold(rows, **good))
