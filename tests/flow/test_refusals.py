@@ -47,7 +47,6 @@ PIECES: dict[str, Callable[[DataFrame], DataFrame]] = {
     "a sample": lambda rows: rows.sample(0.5, seed=1),
     "mapInPandas": lambda rows: rows.mapInPandas(lambda batches: batches, "k string, x int, at timestamp"),
     "mapInArrow": lambda rows: rows.mapInArrow(lambda batches: batches, "k string, x int, at timestamp"),
-    "applyInPandas": lambda rows: rows.groupBy("k").applyInPandas(lambda group: group, "k string, x int, at timestamp"),
 }
 
 

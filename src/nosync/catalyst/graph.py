@@ -23,6 +23,7 @@ DIFF = "_diff"
 HASH = "_hash"
 ROW = "_row"
 GHOST = "_ghost"
+GROUP = "_group"
 SIDE = "_side"
 TELLS = "_tells"
 

@@ -55,7 +55,6 @@ class RegroupNode(Operator):
     gathered: GatheredNode
     payload: pa.Schema
     settled: pa.Schema
-    keys: int
     empty: Java | None = None
     announced: bool = False
     limit: Limit | None = None

@@ -14,6 +14,7 @@ from nosync.catalyst.bridge import Catalyst, Java, children, data_type, items, k
 from nosync.catalyst.fingerprint import digest, text
 from nosync.catalyst.folding import folded, is_fold
 from nosync.catalyst.graph import DIFF, HASH, ROW, Branch, Graph, Hole, Operator, SourceNode, Template, ViewNode, holes
+from nosync.catalyst.group_maps import COGROUPED, GROUPED, group_mapped
 from nosync.catalyst.grouping import aggregated
 from nosync.catalyst.joins import joined
 from nosync.catalyst.limits import limited
@@ -87,6 +88,8 @@ class Query:
             return limited(self, plan)
         if is_fold(plan):
             return folded(self, plan)
+        if name in GROUPED + COGROUPED:
+            return group_mapped(self, plan)
         if name in STATIC:
             return self._leaf(plan)
         raise refuse_node(plan, self.view)

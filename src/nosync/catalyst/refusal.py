@@ -11,8 +11,6 @@ from nosync.catalyst.bridge import Java, children, items, kind
 from nosync.model.errors import Refused
 
 LATER = {
-    "FlatMapGroupsInPandas": ("applyInPandas", "Grouped maps are not there yet; use a pandas aggregate function in agg(...)."),
-    "FlatMapGroupsInArrow": ("applyInArrow", "Grouped maps are not there yet; use a pandas aggregate function in agg(...)."),
     "MapInPandas": ("mapInPandas", "It sees batches, not rows; use a pandas UDF in select(...)."),
     "MapInArrow": ("mapInArrow", "It sees batches, not rows; use a pandas or Arrow UDF in select(...)."),
     "Sample": ("a sample", "It would change with every run; filter on a hash instead: where(pmod(xxhash64(key), 100) < 10)."),

@@ -15,7 +15,7 @@ from pyspark.sql.types import CalendarIntervalType, DataType, MapType, StructFie
 from nosync.catalyst.arrow import arrow_schema, arrow_type
 from nosync.catalyst.bridge import Catalyst, Java, data_type, items
 from nosync.catalyst.fingerprint import fingerprint, text
-from nosync.catalyst.graph import GHOST, HASH, ROW, Branch, GatheredNode, Hole, Piece, Template
+from nosync.catalyst.graph import GHOST, GROUP, HASH, ROW, Branch, GatheredNode, Hole, Piece, Template
 from nosync.catalyst.operators import RegroupNode
 from nosync.catalyst.refusal import collated
 from nosync.kernels.top import By, Limit
@@ -29,13 +29,17 @@ Evaluation = Callable[[GatheredNode], Branch]
 
 @dataclass(frozen=True, slots=True)
 class Regrouping:
-    """One such operator: `nodes` of Spark's plan, outermost first, over `child`, by `keys` as Spark groups by them."""
+    """One such operator: `nodes` of Spark's plan, outermost first, over `child`, by `keys` as Spark groups by them.
+
+    `marked`: results do not have the keys, so rows carry the hash and the bytes of theirs through the evaluation.
+    """
 
     query: "Query"
     what: str
     nodes: Sequence[Java]
     child: Template
     keys: list[Java]
+    marked: bool = False
 
     @property
     def plan(self) -> Java:
@@ -59,12 +63,16 @@ class Regrouping:
         rows, schema = _numbered(self.child.output), _numbered(self.output)
         key_types = [(f"k{i}", arrow_type(data_type(key), str(key.sql()))) for i, key in enumerate(self.keys)]
         gathered = GatheredNode(name, _numbered(self.child.output).add(GHOST, "boolean", False))
+        known = key_types
+        if self.marked:
+            gathered.schema.add(HASH, "long", False).add(GROUP, "binary", False)
+            known = [("k0", pa.binary())]
         return RegroupNode(
             name=name, feed=self._feed(first), schema=schema, view=query.view, plan=self.plan,
-            evaluate=evaluation(gathered), gathered=gathered, keys=len(self.keys), empty=empty, announced=announced,
+            evaluate=evaluation(gathered), gathered=gathered, empty=empty, announced=announced,
             limit=first.limit if first else None,
             payload=pa.schema(key_types + [(f.name, f.type) for f in arrow_schema(rows, where)]),
-            settled=pa.schema(key_types + [(f.name, f.type) for f in arrow_schema(schema, where)]),
+            settled=pa.schema(known + [(f.name, f.type) for f in arrow_schema(schema, where)]),
         )  # fmt: skip
 
     def _feed(self, first: "First | None") -> Template:
@@ -94,11 +102,11 @@ class First:
         return First(Limit(k, by, descending, nulls_first), catalyst.zero if collated(sort) else value)
 
 
-def results(catalyst: Catalyst, keys: Sequence[Java], output: Sequence[Java], ghost: Java) -> Java:
-    """The projection under which recomputed rows go to be settled."""
+def results(catalyst: Catalyst, keys: Sequence[Java], output: Sequence[Java], ghost: Java, hash: Java = None) -> Java:
+    """The projection under which recomputed rows go to be settled; `hash` is that of the keys where these no longer say it."""
     columns = [catalyst.alias(key, f"k{i}") for i, key in enumerate(keys)]
     columns += [catalyst.alias(a, f"c{i}") for i, a in enumerate(output)]
-    columns += [catalyst.alias(catalyst.hash(keys), HASH), catalyst.alias(catalyst.hash(output), ROW), ghost]
+    columns += [catalyst.alias(catalyst.hash(keys) if hash is None else hash, HASH), catalyst.alias(catalyst.hash(output), ROW), ghost]
     return catalyst.project(columns, catalyst.nowhere)
 
 
@@ -134,15 +142,16 @@ class Group:
 
 def total_order(catalyst: Catalyst, columns: Sequence[Java]) -> list[Java]:
     """An order that tells apart all rows that can be told apart; what Spark cannot sort goes by its hash."""
-    values = [a if _orderable(data_type(a)) else catalyst.hash([a]) for a in columns]
+    values = [a if orderable(data_type(a)) else catalyst.hash([a]) for a in columns]
     return catalyst.ascending(values or [catalyst.zero])
 
 
-def _orderable(type: DataType) -> bool:
+def orderable(type: DataType) -> bool:
+    """Whether Spark can sort by such values."""
     if isinstance(type, StructType):
-        return all(_orderable(field.dataType) for field in type.fields)
+        return all(orderable(field.dataType) for field in type.fields)
     element = getattr(type, "elementType", None)
-    return _orderable(element) if element is not None else not isinstance(type, MapType | VariantType | CalendarIntervalType)
+    return orderable(element) if element is not None else not isinstance(type, MapType | VariantType | CalendarIntervalType)
 
 
 def _numbered(columns: Sequence[Java]) -> StructType:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from nosync.kernels.regroup import gather, settle
+from nosync.kernels.regroup import Gathered, gather, settle
 from nosync.kernels.top import Limit, places, top
 from nosync.model.errors import Failed
 from nosync.spark.task import Work, column, emitted, stacked
-from nosync.state.merge import consolidate
+from nosync.state.canonical import canonical_bytes
+from nosync.state.merge import consolidate, is_key
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -23,6 +24,10 @@ def diffs(batches: list[pa.RecordBatch], payload: pa.Schema, counts: np.ndarray 
     columns = {"_hash": batch.column("_hash").view(pa.uint64()), "_row": batch.column("_row").view(pa.uint64())}
     columns.update({field.name: column(batch, field.name, field.type) for field in payload})
     return pa.RecordBatch.from_pydict(columns | {"_count": pa.array(counts)})
+
+
+def number_of_keys(payload: pa.Schema) -> int:
+    return sum(is_key(name) for name in payload.names)
 
 
 def nonempty(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
@@ -54,7 +59,6 @@ class GatherTask:
 
     work: Work
     payload: pa.Schema
-    keys: int
     output: pa.Schema
     announced: bool = False
     limit: Limit | None = None
@@ -66,10 +70,21 @@ class GatherTask:
             return
         shard = self.work.shard(held[0])
         change, cover = self._change(stacked(held)), self.work.cover(shard)
-        gathered = gather(cover, change, self.keys, self.announced) if self.limit is None else top(cover, change, self.keys, self.limit)
+        keys = number_of_keys(self.payload)
+        gathered = gather(cover, change, keys, self.announced) if self.limit is None else top(cover, change, keys, self.limit)
         self.work.hand_in(shard, change.num_rows, gathered.layer, started)
-        columns = [gathered.rows.column(name) for name in self.output.names[:-1]]
-        yield from emitted(self.output, [*columns, pa.array(gathered.ghosts)])
+        yield from emitted(self.output, [self._column(gathered, name) for name in self.output.names])
+
+    def _column(self, gathered: Gathered, name: str) -> pa.Array:
+        match name:
+            case "_ghost":
+                return pa.array(gathered.ghosts)
+            case "_hash":
+                return gathered.rows.column(name).view(pa.int64())
+            case "_group":
+                keys = gathered.rows.columns[2 : 2 + number_of_keys(self.payload)]
+                return canonical_bytes(keys, gathered.rows.num_rows)
+        return gathered.rows.column(name)
 
     def _change(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if self.limit is not None:
@@ -86,7 +101,6 @@ class SettleTask:
 
     work: Work
     payload: pa.Schema
-    keys: int
     output: pa.Schema
     empty: pa.RecordBatch | str | None
 
@@ -100,7 +114,7 @@ class SettleTask:
         results = diffs(held, self.payload, counts=np.ones(len(ghosts), np.int64))
         if self.empty is not None:
             results, ghosts = self._whole(results, ghosts)
-        change = settle(self.work.cover(shard), results, ghosts, self.keys)
+        change = settle(self.work.cover(shard), results, ghosts, number_of_keys(self.payload))
         self.work.hand_in(shard, len(ghosts), change, started)
         columns = [change.column(field.name) for field in list(self.output)[:-2]]
         hashes = change.column("_hash").view(pa.int64())

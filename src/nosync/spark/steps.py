@@ -11,7 +11,7 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 
 from nosync.catalyst.arrow import arrow_schema
 from nosync.catalyst.folding import FoldNode
-from nosync.catalyst.graph import Branch, Node, Operator, Piece, SourceNode, ViewNode
+from nosync.catalyst.graph import Branch, Node, Operator, Piece, SourceNode, ViewNode, holes
 from nosync.catalyst.ledger import LedgerNode
 from nosync.catalyst.operators import AccumulateNode, JoinNode, MatchNode, RegroupNode
 from nosync.spark.accumulate import AccumulateTask
@@ -86,13 +86,15 @@ def _is_wide(job: "EpochJob", piece: Piece) -> bool:
 
 def _regroup(job: "EpochJob", node: RegroupNode) -> DataFrame:
     gathered = arrow_schema(node.gathered.schema, node.name)
-    gather = GatherTask(job.work(f"{node.name}/rows", "diffs"), node.payload, node.keys, gathered, node.announced, node.limit)
+    gather = GatherTask(job.work(f"{node.name}/rows", "diffs"), node.payload, gathered, node.announced, node.limit)
     touched = job.exchange(job.rows(node.feed.piece), node).mapInArrow(gather, node.gathered.schema)
+    if sum(1 for _ in holes(node.evaluate)) > 1:  # or each reader would gather anew
+        job.persisted.append(touched.persist())
     job.provide(node.gathered, touched)
     results = job.rows(node.evaluate)
     schema = changing(node.schema)
     empty = job.setting.empties.get(node.name)
-    settle = SettleTask(job.work(node.name, "diffs"), node.settled, node.keys, arrow_schema(schema, node.name), empty)
+    settle = SettleTask(job.work(node.name, "diffs"), node.settled, arrow_schema(schema, node.name), empty)
     if empty is not None and not settle.work.covers:
         results = results.unionAll(job.marker(results))
     return job.exchange(results).mapInArrow(settle, schema)
