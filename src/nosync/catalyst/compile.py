@@ -10,7 +10,7 @@ from nosync.catalyst.bridge import Catalyst, data_type, items, kind
 from nosync.catalyst.graph import HASH, ROW, Backing, Branch, Graph, Hole, Operator, SourceNode, Template, ViewNode
 from nosync.catalyst.operators import AccumulateNode
 from nosync.catalyst.query import Query
-from nosync.catalyst.refusal import check_analyzed, no_late_rows
+from nosync.catalyst.refusal import check_analyzed, no_late_rows, not_final
 from nosync.catalyst.spread import spread_joins
 from nosync.catalyst.subqueries import without_subqueries
 
@@ -29,9 +29,9 @@ class Compiler:
         self.leaves[frame._jdf.queryExecution().optimizedPlan().rdd().id()] = node
         return frame
 
-    def view(self, name: str, query: DataFrame, late: str | None = None) -> ViewNode:
+    def view(self, name: str, query: DataFrame, final: bool = False, late: str | None = None) -> ViewNode:
         """Compiles a query and adds it to the graph under a name; with `late`, the rows that come too late for it under that name."""
-        compiled, node = self._compile(name, query, may_be_backed=True)
+        compiled, node = self._compile(name, query, may_be_backed=True, final=final)
         if late is not None:
             self.graph.views[late] = self._late(name, late, compiled)
         self.graph.views[name] = node
@@ -51,12 +51,14 @@ class Compiler:
         _, self.graph.sinks[name] = compiled = self._compile(f"sink {name}", query, may_be_backed=False)
         return compiled[1]
 
-    def _compile(self, name: str, query: DataFrame, may_be_backed: bool) -> tuple[Query, ViewNode]:
+    def _compile(self, name: str, query: DataFrame, may_be_backed: bool, final: bool = False) -> tuple[Query, ViewNode]:
         execution = query._jdf.queryExecution()
         check_analyzed(execution.analyzed(), name)
-        compiled = Query(self.catalyst, name, self.graph, self.leaves)
+        compiled = Query(self.catalyst, name, self.graph, self.leaves, final=final)
         plan = spread_joins(self.catalyst, without_subqueries(self.catalyst, execution.optimizedPlan()))
         body = _aligned(self.catalyst, compiled.template(plan), query.schema)
+        if final and not compiled.finals:
+            raise not_final(name)
         backing = _backing(body) if may_be_backed else None
         node = ViewNode(name, body, query.schema, backing)
         payload = arrow_schema(_numbered(query.schema), f'view "{name}"')

@@ -38,11 +38,15 @@ def is_time(type: DataType) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TimeKey:
-    """The grouping key that closes. `session`: it is the window of a row, to be merged with others into a session."""
+    """The grouping key that closes. `session`: it is the window of a row, to be merged with others into a session.
+
+    `marked`: it comes from a watermarked source; only sessions are told without.
+    """
 
     attribute: Java
     place: int
     session: bool
+    marked: bool = True
 
     def end(self, catalyst: Catalyst) -> Java:
         """When it closes, in microseconds."""
@@ -56,10 +60,11 @@ def time_key(plan: Java) -> TimeKey | None:
     """The event time among the grouping keys of an aggregate: a window if there is one, else a bare time."""
     found = []
     for place, key in enumerate(items(plan.groupingExpressions())):
-        if kind(key) == "AttributeReference" and key.metadata().contains(MARK):
-            session, window = key.metadata().contains(SESSION), key.metadata().contains(WINDOW)
-            if session or window or is_time(data_type(key)):
-                found.append((not session, not window, TimeKey(key, place, session)))
+        if kind(key) != "AttributeReference":
+            continue
+        marked, session, window = (bool(key.metadata().contains(mark)) for mark in (MARK, SESSION, WINDOW))
+        if session or (marked and (window or is_time(data_type(key)))):
+            found.append((not session, not window, TimeKey(key, place, session, marked)))
     return min(found, key=lambda one: one[:2])[2] if found else None
 
 

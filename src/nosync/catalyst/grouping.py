@@ -8,11 +8,14 @@ from nosync.catalyst.aggregates import Parts, rebind, take_apart
 from nosync.catalyst.arrow import arrow_type
 from nosync.catalyst.bridge import Java, children, data_type, items, kind
 from nosync.catalyst.event_time import OnTime, TimeKey, on_time, time_key
+from nosync.catalyst.final import finalised, telling
 from nosync.catalyst.fingerprint import fingerprint, text
-from nosync.catalyst.graph import GHOST, Branch, GatheredNode, Hole, Template
+from nosync.catalyst.graph import Branch, Hole, Template
 from nosync.catalyst.operators import AccumulateNode
 from nosync.catalyst.plain import plain_columns
-from nosync.catalyst.regrouping import Regrouping, results
+from nosync.catalyst.refusal import no_end
+from nosync.catalyst.regrouping import Regrouping
+from nosync.catalyst.sessions import closing_time, evaluation, gap_of, session_expiries, session_of, sessions
 from nosync.model.watermark import Expiry
 
 if TYPE_CHECKING:
@@ -24,22 +27,42 @@ def aggregated(query: "Query", plan: Java) -> Template:
     key = time_key(plan)
     if key is None:
         return _aggregated(query, plan, query.template(children(plan)[0]))
-    return _timed(query, plan, key)
+    told = telling(query.catalyst, plan, key) if query.final or key.session else plan
+    found = _timed(query, told, key)
+    output = items(plan.output())
+    return found if told is plan else found.under(query.catalyst.project([*output, *found.carried], query.catalyst.nowhere), output)
 
 
 def _timed(query: "Query", plan: Java, key: TimeKey) -> Template:
-    """An aggregate whose groups close: late rows are kept out, and the state of closed groups expires."""
-    child = on_time(query, key, query.template(children(plan)[0]))
+    """An aggregate whose groups close: late rows are kept out, the state of closed groups expires. Of several the outermost is final."""
+    final, query.final = query.final, False
+    below = query.template(children(plan)[0])
+    query.final = final
+    child = on_time(query, key, below) if key.marked else below
     known = len(query.operators)
     found = _aggregated(query, plan, child)
+    if not isinstance(child.piece, OnTime):
+        return found
     for node in query.operators[known:]:
-        assert isinstance(child.piece, OnTime)
         child.piece.operator = node.name
-        node.expiries = dict.fromkeys(node.traces, Expiry(f"k{key.place}", child.piece.clock))
-    return found
+        expiry = Expiry(f"k{key.place}", child.piece.clock)
+        node.expiries = session_expiries(plan, child, node.name, key.attribute) if key.session else dict.fromkeys(node.traces, expiry)
+    return finalised(query, plan, found, child, _closes(query, plan, key), child.piece.clock) if final else found
+
+
+def _closes(query: "Query", plan: Java, key: TimeKey) -> Java:
+    """When a group can no longer change."""
+    if not key.session:
+        return key.end(query.catalyst)
+    gap = gap_of(plan, key.attribute)
+    if gap is None:
+        raise no_end(query.view)
+    return closing_time(query.catalyst, key.end(query.catalyst), gap)
 
 
 def _aggregated(query: "Query", plan: Java, child: Template) -> Template:
+    if session_of(plan) is not None:
+        return sessions(query, plan, child)
     parts = take_apart(query.catalyst, plan, child.append_only)
     if parts is None:
         return _regrouped(query, plan, child)
@@ -82,17 +105,4 @@ def _named(query: "Query", original: Java, bound: Java) -> Java:
 def _regrouped(query: "Query", plan: Java, child: Template) -> Template:
     grouping = items(plan.groupingExpressions())
     regrouping = Regrouping(query, "regroup", [plan], child, [query.key(expression) for expression in grouping])
-    return regrouping.template(lambda gathered: _evaluation(regrouping, grouping, gathered), empty=None if grouping else plan)
-
-
-def _evaluation(regrouping: Regrouping, grouping: list[Java], gathered: GatheredNode) -> Branch:
-    """Spark's own Aggregate over the gathered rows. A ghost row stands for a group that has become empty."""
-    catalyst, plan = regrouping.query.catalyst, regrouping.plan
-    ghost = catalyst.attribute(GHOST, catalyst.types.BooleanType, nullable=False)
-    keys = [catalyst.alias(key, f"k{i}") for i, key in enumerate(grouping)]
-    expressions = [*items(plan.aggregateExpressions()), *keys, ghost]
-    seq, below = catalyst.seq, children(plan)[0]
-    whole = catalyst.logical.Aggregate(seq([*grouping, ghost]), seq(expressions), below, plan.hint())
-    normal = [catalyst.normalised(key.toAttribute()) for key in keys]
-    hole = Hole(gathered, [*regrouping.child.output, ghost])
-    return Branch(results(catalyst, normal, regrouping.output, ghost), [Branch(whole, [hole])])
+    return regrouping.template(lambda gathered: evaluation(regrouping, grouping, gathered), empty=None if grouping else plan)

@@ -20,7 +20,6 @@ from nosync.catalyst.joins import joined
 from nosync.catalyst.limits import limited
 from nosync.catalyst.refusal import check_key, refuse_node, refuse_subquery
 from nosync.catalyst.windows import windowed
-from nosync.model.errors import Refused
 
 NARROW = ("Filter", "Generate", "BatchEvalPython", "ArrowEvalPython")
 WITHOUT_MEANING = ("Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions", "LocalLimit")
@@ -143,11 +142,6 @@ class Query:
 
     def key(self, expression: Java) -> Java:
         """A grouping key as Spark groups by it; refused where that cannot be told from its bytes."""
-        if kind(expression) == "AttributeReference" and expression.metadata().contains("spark.sessionWindow"):
-            raise Refused(
-                f'view "{self.view}" groups by session_window, which cannot be maintained yet',
-                hint="Use window(...) with a fixed length, or group into sessions when reading the view.",
-            )
         check_key(data_type(expression), str(expression.sql()), self.view)
         return self.catalyst.normalised(expression)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -95,23 +95,26 @@ class Flow:
         self._compiler.graph.sources[name] = node
         self._add_view(name, self._compiler.placeholder(schema, node))
 
-    def view(self, name: str, query: DataFrame, late: str | None = None) -> DataFrame:
+    def view(self, name: str, query: DataFrame, emit: Literal["early", "final"] = "early", late: str | None = None) -> DataFrame:
         """Keeps the query's result up to date under a name, and returns a DataFrame to build further views on.
 
+        Windows over a watermarked column are told early, and corrected as rows arrive; with `emit="final"` once, when they have closed.
         `late` names a view of the rows that came too late for the query's windows.
         """
         self._check_name(name)
+        if emit not in ("early", "final"):
+            raise Invalid(f'view "{name}": emit="{emit}" is not known', hint='Pass "early" or "final".')
         if late is not None:
             self._check_name(late)
         if not isinstance(query, DataFrame):
             raise Invalid(f'view "{name}" is a {type(query).__name__}, not a DataFrame', hint="Pass the DataFrame of the query.")
         try:
-            return self._add_view(name, query, late)
+            return self._add_view(name, query, emit == "final", late)
         except (PySparkException, Py4JJavaError) as error:
             raise Invalid(f'view "{name}": {_words(error)}', hint="Correct the query.") from None
 
-    def _add_view(self, name: str, query: DataFrame, late: str | None = None) -> DataFrame:
-        node = self._compiler.view(name, query, late)
+    def _add_view(self, name: str, query: DataFrame, final: bool = False, late: str | None = None) -> DataFrame:
+        node = self._compiler.view(name, query, final, late)
         if late is not None:
             found = self._compiler.graph.views[late]
             self._frames[late] = self._compiler.placeholder(found.schema, found)

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from nosync.kernels.groups import sort_by_key
+from nosync.state.expiry import Expired
 from nosync.state.layer import Layer
 from nosync.state.merge import consolidate
 from nosync.state.search import rows_of
@@ -50,13 +51,18 @@ def gather(cover: Sequence[Layer], change: pa.RecordBatch, keys: int, announced:
     return Gathered(layer, rows, ghosts)
 
 
-def settle(cover: Sequence[Layer], results: pa.RecordBatch, ghosts: np.ndarray, keys: int) -> pa.RecordBatch:
+def settle(
+    cover: Sequence[Layer], results: pa.RecordBatch, ghosts: np.ndarray, keys: int, closed: Expired | None = None
+) -> pa.RecordBatch:
     """The difference between the new results of the touched groups and the previous ones, in the form of a diffs layer.
 
     `results` holds one or more rows for each touched group that is alive, and ghosts for those that are gone.
     """
     old = rows_of(cover, np.unique(results.column("_hash").to_numpy()))
     new = results.filter(pa.array(~ghosts))
+    if closed is not None:
+        old = old if old is None else old.filter(pa.array(closed.living(old)))
+        new = new.filter(pa.array(closed.living(new)))
     if old is None or old.num_rows == 0:
         return consolidate(new)
     old = old.select(new.schema.names)

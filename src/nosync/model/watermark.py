@@ -8,6 +8,7 @@ are microseconds since 1970.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 
 from nosync.model.errors import Invalid
 
@@ -23,7 +24,7 @@ UNITS = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
-PART = re.compile(rf"\s*(\d+)\s*({'|'.join(UNITS)})s?\b", re.IGNORECASE)
+PART = re.compile(rf"\s*(\d+(?:\.\d+)?)\s*({'|'.join(UNITS)})s?\b", re.IGNORECASE)
 
 
 def nothing_seen(epoch: int) -> Seen:
@@ -93,7 +94,7 @@ def microseconds(text: str) -> int:
     rest = re.sub(r"^\s*interval\b", "", str(text), flags=re.IGNORECASE)
     total, place = 0, 0
     while match := PART.match(rest, place):
-        total, place = total + int(match[1]) * UNITS[match[2].lower()], match.end()
+        total, place = total + int(Decimal(match[1]) * UNITS[match[2].lower()]), match.end()
     if not place or rest[place:].strip():
         raise Invalid(f'"{text}" is no delay', hint='Write a number and a unit, for example "10 seconds" or "1 hour 30 minutes".')
     return total

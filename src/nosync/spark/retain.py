@@ -12,6 +12,7 @@ from nosync.kernels.top import Limit, places, top
 from nosync.model.errors import Failed
 from nosync.spark.task import Work, column, emitted, stacked
 from nosync.state.canonical import canonical_bytes
+from nosync.state.expiry import Expired
 from nosync.state.merge import consolidate, is_key
 
 Batches = Iterator[pa.RecordBatch]
@@ -97,12 +98,14 @@ class SettleTask:
     """Takes recomputed results and emits their difference to the previous ones.
 
     `empty`: the result over no rows, for an aggregate without a key; it stands from the first epoch on. In words where it fails.
+    `closed` results stay as they are, whether or not their rows are still kept.
     """
 
     work: Work
     payload: pa.Schema
     output: pa.Schema
     empty: pa.RecordBatch | str | None
+    closed: Expired | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         started = time.perf_counter()
@@ -114,7 +117,7 @@ class SettleTask:
         results = diffs(held, self.payload, counts=np.ones(len(ghosts), np.int64))
         if self.empty is not None:
             results, ghosts = self._whole(results, ghosts)
-        change = settle(self.work.cover(shard), results, ghosts, number_of_keys(self.payload))
+        change = settle(self.work.cover(shard), results, ghosts, number_of_keys(self.payload), self.closed)
         self.work.hand_in(shard, len(ghosts), change, started)
         columns = [change.column(field.name) for field in list(self.output)[:-2]]
         hashes = change.column("_hash").view(pa.int64())

@@ -10,16 +10,19 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from nosync.catalyst.arrow import arrow_schema
+from nosync.catalyst.final import FinalNode
 from nosync.catalyst.folding import FoldNode
 from nosync.catalyst.graph import Branch, Node, Operator, Piece, SourceNode, ViewNode, holes
 from nosync.catalyst.ledger import LedgerNode
 from nosync.catalyst.operators import AccumulateNode, JoinNode, MatchNode, RegroupNode
 from nosync.spark.accumulate import AccumulateTask
 from nosync.spark.direct import FEW_SHARDS, DirectTask
+from nosync.spark.final import final_change
 from nosync.spark.fold import FoldTask
 from nosync.spark.join import JoinTask, MatchTask
 from nosync.spark.ledger import LedgerTask
 from nosync.spark.retain import GatherTask, SettleTask
+from nosync.state.expiry import Expired
 
 if TYPE_CHECKING:
     from nosync.spark.job import EpochJob
@@ -94,10 +97,18 @@ def _regroup(job: "EpochJob", node: RegroupNode) -> DataFrame:
     results = job.rows(node.evaluate)
     schema = changing(node.schema)
     empty = job.setting.empties.get(node.name)
-    settle = SettleTask(job.work(node.name, "diffs"), node.settled, arrow_schema(schema, node.name), empty)
+    work = job.work(node.name, "diffs")
+    settle = SettleTask(work, node.settled, arrow_schema(schema, node.name), empty, _closed(job, node))
     if empty is not None and not settle.work.covers:
         results = results.unionAll(job.marker(results))
     return job.exchange(results).mapInArrow(settle, schema)
+
+
+def _closed(job: "EpochJob", node: RegroupNode) -> Expired | None:
+    """Results that are settled for good."""
+    expiry = node.expiries.get(node.name)
+    until = expiry.until(job.lower, job.seen) if expiry else None
+    return Expired(expiry.column, until) if expiry and until is not None else None
 
 
 def _join(job: "EpochJob", node: JoinNode) -> DataFrame:
@@ -129,6 +140,12 @@ def _fold(job: "EpochJob", node: FoldNode) -> DataFrame:
     return job.exchange(job.rows(node.feed.piece), node).mapInArrow(task, schema)
 
 
+def _final(job: "EpochJob", node: FinalNode) -> DataFrame:
+    schema = changing(node.schema)
+    rows, task = final_change(job, node, arrow_schema(schema, node.name), job.work(node.name, "diffs"))
+    return job.exchange(rows, node).mapInArrow(task, schema)
+
+
 STEPS: dict[type[Operator], Callable[["EpochJob", Any], DataFrame]] = {
     AccumulateNode: _accumulate,
     RegroupNode: _regroup,
@@ -136,4 +153,5 @@ STEPS: dict[type[Operator], Callable[["EpochJob", Any], DataFrame]] = {
     MatchNode: _match,
     LedgerNode: _ledger,
     FoldNode: _fold,
+    FinalNode: _final,
 }

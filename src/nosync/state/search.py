@@ -108,6 +108,25 @@ def rows_of(cover: Sequence[Layer], hashes: Hashes) -> pa.RecordBatch | None:
     return batch if batch.num_rows else None
 
 
+def rows_between(cover: Sequence[Layer], lowest: Hashes, highest: Hashes) -> pa.RecordBatch | None:
+    """All rows whose hashes lie in one of the ranges, both ends included, summed over the layers of a cover of diffs; None when nothing
+    remains. The ranges ascend and do not overlap.
+    """
+    pieces = []
+    for layer in cover:
+        for block, batch in enumerate(layer.blocks):
+            hashes = layer.hashes(block)
+            starts = np.searchsorted(hashes, lowest, side="left")
+            lengths = np.maximum(np.searchsorted(hashes, highest, side="right") - starts, 0)
+            if total := int(lengths.sum()):
+                skipped = np.cumsum(lengths) - lengths
+                pieces.append(take_rows(batch, np.repeat(starts - skipped, lengths) + np.arange(total)))
+    if not pieces:
+        return None
+    batch = consolidate(concat(pieces, union_schema([piece.schema for piece in pieces], "diffs"), "diffs"), runs=True)
+    return batch if batch.num_rows else None
+
+
 def _search_block(
     found: Found, layer: Layer, block: int, needles: Hashes, positions: Index, keys: Sequence[pa.Array], distinct: bool
 ) -> None:
