@@ -90,6 +90,40 @@ def test_what_depends_on_the_cut_into_epochs_is_recomputed_epoch_by_epoch_with_a
     assert found is not None and found.jobs == (Recompute(2, 2, {"b": frozenset([0])}),)
 
 
+# a is not deterministic: what it told is recorded under "told", and b stands on that
+UNSURE = Shape(
+    {"a": frozenset(["a"]), "told": frozenset(["a", "told"]), "b": frozenset(["told", "b"])},
+    stepwise=frozenset(["a", "told"]), unrepeatable=frozenset(["a", "told"]), records=frozenset(["told"]),
+)  # fmt: skip
+
+
+def unsure(doubted: set[str], gone: set[str], epochs: int = 3) -> Plan | None:
+    """The plan where these layers are gone, some of them before they were safe."""
+    entries: list[Entry] = []
+    for epoch in range(1, epochs + 1):
+        layers = tuple(layer(operator, shard, epoch) for operator in ("a", "told", "b") for shard in (0, 1))
+        entries += [Opened(epoch, 0.0, {"s": {}}), Computed(epoch, layers, {}, {})]
+    image = fold([*entries, Merged(layer("told", 0, 1, 3))])
+    return plan(image, Survey(frozenset(everything(image) - gone), frozenset(), frozenset(doubted)), UNSURE)
+
+
+def test_what_stands_on_a_record_is_recomputed_from_it_and_nothing_above() -> None:
+    found, both = unsure(set(), {"b/0/2-3", "b/1/3-4"}), frozenset([0, 1])
+    assert found is not None and found.jobs == tuple(Recompute(epoch, epoch, {"b": both}) for epoch in (2, 3))
+
+
+def test_what_cannot_be_computed_again_is_not_papered_over() -> None:
+    assert unsure(set(), {"a/0/3-4"}) is None
+    assert unsure(set(), {"told/1/2-3"}) is None
+    assert unsure(set(), {"b/0/2-3", "told/0/2-3"}) is None  # there is a merged layer, but it does not tell one epoch from the other
+
+
+def test_what_was_lost_before_it_was_safe_comes_out_anew_on_the_same_input() -> None:
+    found = unsure({"a/0/2-3", "a/0/3-4", "b/0/3-4"}, {"a/0/2-3", "b/0/3-4"})
+    assert found is not None and (found.epoch, found.opened, found.jobs) == (1, 3, ())
+    assert unsure({"a/0/3-4"}, {"a/0/2-3"}) is None
+
+
 def test_outputs_that_a_sink_has_are_not_missed() -> None:
     image = history(4, Released("sink", 3))
     assert planned(image, everything(image) - {"out/0/1-2", "out/0/3-4"}) is not None

@@ -2,6 +2,8 @@
 
 import datetime
 import random
+import shutil
+import uuid
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import nosync as ns
+from nosync.model import run
 from nosync.runtime.stepping import Stepping
 from nosync.testing.oracle import Change, check
 from tests.spark.metamorphic import checksums, contents
@@ -128,6 +131,81 @@ def test_stops_and_lost_layers_change_nothing_for_a_fold_over_rows_that_come_and
     assert (contents(tmp_path), checksums(tmp_path)) == (before, bits)
 
 
+def drawing(key: tuple[Any, ...], state: Any, rows: list[Any]) -> tuple[Any, list[Any]]:
+    """Not deterministic: its rows are made of what it drew, and it remembers the last."""
+    drawn = uuid.uuid4().hex
+    return (drawn,), [(key[0], row.x, state.last if state else None, drawn) for row in rows]
+
+
+class Draws:
+    """A flow over `drawing`, with something that stands on it; lives one after the other on one home."""
+
+    def __init__(self, spark: SparkSession, home: Path) -> None:
+        self.spark, self.home = spark, home
+
+    def flow(self, release: Any = "safe") -> tuple[ns.Flow, Any]:
+        flow, source = ns.Flow("draws", self.spark), ns.memory("k string, x int")
+        rows, output = flow.source("s", source), "k string, x int, before string, drawn string"
+        told = ns.fold(rows, "k", drawing, "last string", output, changing=True, deterministic=False)
+        flow.view("draws", told)
+        flow.view("counts", told.groupBy("drawn").count())
+        flow.sink("out", told.select("drawn"), ns.foreachEpoch(lambda changes, epoch: None, idempotent=True), release=release)
+        return flow, source
+
+    def live(self, *parts: list[tuple[str, int]]) -> Stepping:
+        flow, source = self.flow()
+        life = Stepping(flow.program(), self.home, 2)
+        try:
+            for part in parts:
+                source.add(part)
+                assert life.step() is not None
+        finally:
+            life.close()
+        return life
+
+    def lose(self, operator: str, epoch: int) -> None:
+        for layer in ns.open(self.home).image.layers():
+            if (layer.operator, layer.lower) == (operator, epoch):
+                (self.home / layer.path).unlink(missing_ok=True)
+
+    def draws(self, at: int) -> list[dict[str, Any]]:
+        return sorted(ns.open(self.home).view("draws", at=at).to_pylist(), key=lambda row: (row["x"], row["k"]))
+
+
+def test_a_fold_that_is_not_deterministic_is_repeated_from_its_record(
+    quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "BOOT", tmp_path / "boot")
+    (tmp_path / "boot").write_text("1")
+    draws = Draws(quick, tmp_path / "home")
+    draws.live([("a", 1), ("b", 1)], [("a", 2)], [("a", 3), ("b", 3)])
+    before, all_draws = contents(draws.home), draws.draws(3)
+    assert [row["before"] for row in all_draws[2:]] == [all_draws[0]["drawn"], all_draws[2]["drawn"], all_draws[1]["drawn"]]
+    for operator in ("counts/aggregate", "draws/rows"):
+        draws.lose(operator, 2)
+        draws.lose(operator, 3)
+    assert draws.live().recovered.recomputed and contents(draws.home) == before
+
+    broken = Draws(quick, tmp_path / "broken")
+    shutil.copytree(draws.home, broken.home)
+    broken.lose("draws/fold", 2)
+    with pytest.raises(ns.Corrupt, match="a function that is not deterministic has made them"):
+        broken.live()
+
+    (tmp_path / "boot").write_text("2")  # the host went down before epoch 3 was safe
+    draws.lose("draws/fold", 3)
+    life = draws.live()
+    assert (life.image.epoch, life.image.last_opened, life.recovered.rolled_back) == (2, 3, 0)
+    draws.live([("c", 4)])  # epoch 3 comes first, on the same input
+    assert draws.draws(2) == all_draws[:3]
+    anew = draws.draws(3)
+    assert [row | {"drawn": ""} for row in anew] == [row | {"drawn": ""} for row in all_draws]
+    assert anew[3]["drawn"] != all_draws[3]["drawn"]
+    assert draws.flow("safe")[0].guarantees()["out"].guarantee == "precise"
+    promise = draws.flow("computed")[0].guarantees()["out"]
+    assert promise.guarantee == "divergent" and '"draws/fold" is not deterministic' in promise.reason
+
+
 def test_a_fold_that_raises_stops_the_flow_naming_view_function_and_key(quick: SparkSession, tmp_path: Path) -> None:
     def careless(key: tuple[Any, ...], state: Any, rows: list[Any]) -> tuple[Any, list[Any]]:
         return (1,), [(key[0], 6 // (rows[-1].n - 2))]
@@ -145,10 +223,10 @@ def test_a_fold_that_raises_stops_the_flow_naming_view_function_and_key(quick: S
     }
     for number, (function, words) in enumerate(faults.items()):
         flow, source = declared(quick, function)
-        run = flow.start(home=tmp_path / str(number), shards=1)
+        life = flow.start(home=tmp_path / str(number), shards=1)
         source.add([("a", 1), ("b", 1), ("b", 2)])
         with pytest.raises(ns.Failed) as error:
-            run.processAllAvailable()
+            life.processAllAvailable()
         text = str(error.value)
         assert text.splitlines()[0] == 'a function in view "told" raised an error in epoch 1:', text
         assert words in text and f'in fold "{function.__name__}" of view "told", for key (' in text and "\tat " not in text

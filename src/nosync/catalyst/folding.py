@@ -34,6 +34,7 @@ class Folding:
     output: StructType
     order_by: tuple[int, ...] = ()
     net: bool = False
+    deterministic: bool = True
 
     @property
     def name(self) -> str:
@@ -65,8 +66,17 @@ class FoldNode(Operator):
         return True
 
     @property
+    def record(self) -> str | None:
+        return None if self.folding.deterministic else f"{self.name}/told"
+
+    @property
+    def traces(self) -> tuple[str, ...]:
+        return (self.name,) if self.record is None else (self.name, self.record)
+
+    @property
     def account(self) -> Account:
-        return Account("the state of each key", f"{self.folding.name} decides what to keep", "one call for each key that has new rows")
+        keeps = "the state of each key" + (", and what was told" if self.record else "")
+        return Account(keeps, f"{self.folding.name} decides what to keep", "one call for each key that has new rows")
 
 
 def is_fold(plan: Java) -> bool:
@@ -95,7 +105,7 @@ def _node(query: "Query", plan: Java, child: Template, folding: Folding) -> Fold
         check_key(data_type(key), str(key.sql()), query.view)
     keys = [query.catalyst.normalised(key) for key in grouping]
     feed = query.feed(child, keys, [("k", keys), ("c", items(plan.functionExpr().children()))], rows=False)
-    said = f"{folding.state.simpleString()} {folding.output.simpleString()} {folding.order_by} {folding.net}"
+    said = f"{folding.state.simpleString()} {folding.output.simpleString()} {folding.order_by} {folding.net} {folding.deterministic}"
     feed.fingerprint = fingerprint(f"{text(plan, deep=False)} {said}", [child])
     return FoldNode(
         name=query.operator_name("fold"), feed=feed, schema=_numbered(folding.output), view=query.view, plan=plan, append_only=True,

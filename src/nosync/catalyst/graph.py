@@ -149,6 +149,11 @@ class Operator:
         return Account("state by key")
 
     @property
+    def record(self) -> str | None:
+        """The trace that holds what it told, where telling again might come out differently: a replay reads it there."""
+        return None
+
+    @property
     def stepwise(self) -> bool:
         """Whether several epochs in one job would come out differently from one after the other."""
         return False

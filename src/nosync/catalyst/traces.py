@@ -16,15 +16,24 @@ def traces_of(node: Node) -> tuple[str, ...]:
     return ()
 
 
+def needed_of(node: Node) -> tuple[str, ...]:
+    """The traces that whoever reads the node must be able to read, too."""
+    return traces_of(node) if not is_recorded(node) else (str(getattr(node, "record", "")),)
+
+
+def is_recorded(node: Node) -> bool:
+    return isinstance(node, Operator) and node.record is not None
+
+
 def above(node: Node) -> list[Node]:
-    """The node and all that it is computed from."""
+    """The node and all that it is computed from, up to what is recorded."""
     found: dict[int, Node] = {}
     pending = [node]
     while pending:
         one = pending.pop()
         if id(one) not in found:
             found[id(one)] = one
-            pending += inputs(one)
+            pending += inputs(one) if one is node or not is_recorded(one) else []
     return list(found.values())
 
 
@@ -36,7 +45,7 @@ def feeders(graph: Graph) -> dict[str, frozenset[str]]:
     """For each trace, all traces that must be readable to compute it, itself included."""
     needs: dict[str, frozenset[str]] = {}
     for node in stateful_nodes(graph):
-        together = frozenset(trace for one in above(node) for trace in traces_of(one))
+        together = frozenset(trace for one in above(node) for trace in (traces_of(one) if one is node else needed_of(one)))
         needs |= dict.fromkeys(traces_of(node), together)
     return needs
 
@@ -44,6 +53,15 @@ def feeders(graph: Graph) -> dict[str, frozenset[str]]:
 def stepwise(graph: Graph) -> list[str]:
     """Traces that come out right only epoch by epoch."""
     return [trace for operator in graph.operators if operator.stepwise for trace in operator.traces]
+
+
+def unrepeatable(graph: Graph) -> list[str]:
+    """Traces that would come out differently if they were computed again, records among them."""
+    return [trace for operator in graph.operators if operator.record is not None for trace in operator.traces]
+
+
+def records(graph: Graph) -> list[str]:
+    return [operator.record for operator in graph.operators if operator.record is not None]
 
 
 def wanted_ends(graph: Graph, targets: Mapping[str, Iterable[int]]) -> list[Node]:

@@ -161,7 +161,7 @@ class Flow:
 
     def guarantees(self) -> dict[str, Promise]:
         """What each sink's output promises after a failure, and why."""
-        return {name: sink.target.promise for name, sink in self._sinks.items()}
+        return self.program().promises()
 
     def explain(self, svg: str | Path | None = None) -> None:
         """Prints the graph: sources, operators, views and sinks, what each keeps and why, what an epoch costs it. `svg` names a file for

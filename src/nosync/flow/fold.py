@@ -23,6 +23,7 @@ def fold(
     output: str | StructType,
     order_by: str | Sequence[str] = (),
     changing: bool = False,
+    deterministic: bool = True,
 ) -> DataFrame:
     """What `fn(key, state, rows)` returns for each key that has new rows, epoch by epoch; to be used in views like any DataFrame.
 
@@ -30,8 +31,11 @@ def fold(
     `order_by` (nulls first) and else in an order that depends on the rows alone. It returns the new state (None forgets the key) and the
     rows to add, as tuples, dicts or Rows of the schema `output`. Rows once added stay.
 
-    The same arguments must give the same answer: an epoch may be computed again. Of rows that may be removed again, `changing=True` gives
-    those of the epoch that came or went, with `_diff` as their last column. Outside of a flow, all rows of a key come in one call.
+    The same arguments must give the same answer: an epoch may be computed again. With `deterministic=False` they need not: states and what
+    was told are then taken from the log, and what is lost there on every tier cannot be had again.
+
+    Of rows that may be removed again, `changing=True` gives those of the epoch that came or went, with `_diff` as their last column.
+    Outside of a flow, all rows of a key come in one call.
     """
     keys, order = ([name] if isinstance(name, str) else list(name) for name in (by, order_by))
     if not callable(fn):
@@ -48,7 +52,7 @@ def fold(
     kept, told = _schema(rows, state, "state"), _schema(rows, output, "output")
     by_name = StructType([StructField(name, rows.schema[name].dataType) for name in keys])
     places = tuple(names.index(name) for name in order)
-    folding = Folding(fn, by_name, StructType(list(rows.schema.fields)), kept, told, places, changing)
+    folding = Folding(fn, by_name, StructType(list(rows.schema.fields)), kept, told, places, changing, deterministic)
     return rows.groupBy(*keys).applyInArrow(_at_once(folding), told)
 
 

@@ -15,8 +15,9 @@ Slice = dict[str, Any]  # what a source needs to read the same rows again; only 
 class Declared:
     """What the home belongs to: written once, and again when a run starts with another program text of the same meaning.
 
-    `feeders` say for each operator whose state it is computed from, `stepwise` which must be recomputed epoch by epoch, so that what a
-    recovery would do can be told without the program; `picture` is what `explain` tells of the graph.
+    `feeders` say for each operator whose state it is computed from, `stepwise` which must be recomputed epoch by epoch, `unrepeatable`
+    which cannot be at all, `records` where what those told is kept: so what a recovery would do can be told without the program.
+    `picture` is what `explain` tells of the graph.
     """
 
     flow: str
@@ -28,6 +29,8 @@ class Declared:
     feeders: dict[str, list[str]] = field(default_factory=dict)
     picture: list[dict[str, Any]] = field(default_factory=list)
     stepwise: list[str] = field(default_factory=list)
+    unrepeatable: list[str] = field(default_factory=list)
+    records: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,12 +26,15 @@ Targets = dict[str, frozenset[int]]
 class Shape:
     """What the plan must know of a program: who feeds whom (all the way up, itself included), and the operators of sinks.
 
-    `stepwise` traces come out right only epoch by epoch.
+    `stepwise` traces come out right only epoch by epoch. `unrepeatable` ones cannot be computed again at all; some of them are `records` of
+    what was told in each epoch, and whoever stands on them reads it there.
     """
 
     feeders: Mapping[str, frozenset[str]]
     sinks: Mapping[str, str] = field(default_factory=dict)
     stepwise: frozenset[str] = frozenset()
+    unrepeatable: frozenset[str] = frozenset()
+    records: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,7 @@ class Plan:
     """Resume at `epoch`: `fetch` files from the remote, run the `jobs` in order, forget the `lost` layers, read `found` ones instead.
     `missing` are the updates that no tier has.
 
-    Epochs after `opened` have lost their input: they are rolled back, and never were.
+    Epochs after `opened` have lost their input: they are rolled back, and never were. Those between are to be computed anew.
     """
 
     epoch: int
@@ -65,7 +68,7 @@ def plan(image: Image, survey: Survey, shape: Shape) -> Plan | None:
     epoch = image.epoch
     while True:
         found = _plan_for(epoch, image, survey, shape)
-        if found is not None or not _lost_input(image, survey, epoch):
+        if found is not None or not (_lost_input(image, survey, epoch) or _lost_for_now(image, survey, shape, epoch)):
             return found
         epoch -= 1
 
@@ -79,6 +82,12 @@ def _lost_input(image: Image, survey: Survey, epoch: int) -> bool:
     return epoch > trimmed and not all(survey.readable(name) for name in entry.files)
 
 
+def _lost_for_now(image: Image, survey: Survey, shape: Shape, epoch: int) -> bool:
+    """Whether some of what cannot be computed again was lost before it was safe: then its epoch, and all after it, may come out anew."""
+    layers = [layer for name in shape.unrepeatable for found in image.traces.get(name, {}).values() for layer in found]
+    return any(layer.upper <= epoch + 1 and layer.path in survey.doubted and not survey.readable(layer.path) for layer in layers)
+
+
 def _plan_for(epoch: int, image: Image, survey: Survey, shape: Shape) -> Plan | None:
     traces = {place: [layer for layer in layers if layer.upper <= epoch + 1] for place, layers in _traces(image)}
     readable = {place: [layer for layer in layers if survey.readable(layer.path)] for place, layers in traces.items()}
@@ -86,8 +95,10 @@ def _plan_for(epoch: int, image: Image, survey: Survey, shape: Shape) -> Plan | 
     missing: list[LayerInfo] = []
     for place, layers in traces.items():
         missing += _missing(layers, covers[place], _unreleased(image, shape, place[0]))
+    if any(leaf.operator in shape.unrepeatable for leaf in missing):
+        return None
     jobs = _jobs(missing, traces, readable, shape)
-    if not all(_has_input(job, image, survey) for job in jobs):
+    if not all(_has_input(job, image, survey) and _has_records(job, traces, readable, shape) for job in jobs):
         return None
     needed = {layer.path for place, layers in covers.items() if place[0] not in shape.sinks for layer in layers}
     needed |= {layer.path for place in traces if place[0] in shape.sinks for layer in _outputs(readable[place], image, shape, place[0])}
@@ -101,9 +112,7 @@ def _plan_for(epoch: int, image: Image, survey: Survey, shape: Shape) -> Plan | 
 
 
 def _still_open(image: Image, survey: Survey, epoch: int) -> int:
-    """The last epoch whose input is there. An epoch that was computed and cannot be any more takes all after it along."""
-    if epoch < image.epoch:
-        return epoch
+    """The last epoch whose input is there. An epoch without input takes all after it along."""
     last = epoch
     while (entry := image.opened.get(last + 1)) is not None and all(survey.readable(name) for name in entry.files):
         last += 1
@@ -169,7 +178,7 @@ def _earlier(job: Recompute, traces: Layers, readable: Layers, shape: Shape) -> 
     while True:
         start = first
         for place, layers in traces.items():
-            if place[0] not in closure or place[0] in shape.sinks:
+            if place[0] not in closure or place[0] in shape.sinks or place[0] in shape.records:
                 continue
             before = cover(readable[place], first - 1)
             gaps = [leaf for leaf in finest(layers) if leaf.lower < first and not any(within(leaf, layer) for layer in before)]
@@ -189,15 +198,30 @@ def _alone(job: Recompute, traces: Layers, shape: Shape) -> list[Recompute]:
     closure = _closure(job, shape)
     if job.first == job.last or not (any(operator in shape.sinks for operator in job.targets) or closure & shape.stepwise):
         return [job]
-    targets = {operator: frozenset(shard for name, shard in traces if name == operator) for operator in closure}
+    targets = {operator: frozenset(shard for name, shard in traces if name == operator) for operator in closure - shape.unrepeatable}
     return [Recompute(epoch, epoch, targets) for epoch in range(job.first, job.last + 1)]
 
 
 def _below(job: Recompute, readable: Layers, shape: Shape) -> set[str]:
     """Layers that the job reads."""
     closure = _closure(job, shape)
-    places = [place for place in readable if place[0] in closure and place[0] not in shape.sinks]
-    return {layer.path for place in places for layer in cover(readable[place], job.first - 1)}
+    places = [place for place in readable if place[0] in closure and place[0] not in {*shape.sinks, *shape.records}]
+    found = {layer.path for place in places for layer in cover(readable[place], job.first - 1)}
+    return found | {layer.path for layer in told(readable, job, closure & shape.records)}
+
+
+def told(layers: Layers, job: Recompute, records: Iterable[str]) -> list[LayerInfo]:
+    """What records hold of the epochs of a job."""
+    of_them = [layer for place, found in layers.items() if place[0] in records for layer in finest(found)]
+    return [layer for layer in of_them if job.first <= layer.lower and layer.upper <= job.last + 1]
+
+
+def _has_records(job: Recompute, traces: Layers, readable: Layers, shape: Shape) -> bool:
+    """Whether all that was told in these epochs can be read, epoch by epoch where it is needed so."""
+    wanted = _closure(job, shape) & shape.records
+    there = {layer.path for layer in told(readable, job, wanted)}
+    known = [leaf for place, layers in traces.items() if place[0] in wanted for leaf in finest(layers)]
+    return all(leaf.path in there for leaf in known if leaf.lower <= job.last and leaf.upper > job.first)
 
 
 def _has_input(job: Recompute, image: Image, survey: Survey) -> bool:

@@ -14,7 +14,7 @@ from nosync.model.engine import Engine
 from nosync.model.errors import Corrupt
 from nosync.model.layers import LayerInfo
 from nosync.model.store import Disk, Remote
-from nosync.recovery.plan import Plan, Shape, plan
+from nosync.recovery.plan import Plan, Recompute, Shape, plan, told
 from nosync.recovery.survey import Verify, intact, survey
 
 Tell = Callable[[str], None]
@@ -51,12 +51,16 @@ def recover(
         chosen = plan(candidate, seen, shape)
         complete = candidate is not image
         if chosen is not None and (complete or (chosen.epoch == image.epoch and not chosen.jobs)):
-            _Restoration(journal, disk, remote, engine, verify, tell, done).run(candidate, chosen)
+            _Restoration(journal, disk, remote, engine, verify, tell, done, shape).run(candidate, chosen)
             return done
     raise Corrupt(
-        "the state cannot be put together again: layers are missing on every tier, and their input was trimmed",
+        "the state cannot be put together again: layers are missing on every tier, and " + _why(shape),
         hint="`nosync fsck HOME` says what is missing. Start with a new home to compute everything from the input that is there.",
     )
+
+
+def _why(shape: Shape) -> str:
+    return "their input was trimmed" + (", or a function that is not deterministic has made them" if shape.unrepeatable else "")
 
 
 def _needed(image: Image, shape: Shape) -> Iterable[str]:
@@ -84,18 +88,21 @@ class _Restoration:
     verify: Verify
     tell: Tell
     done: Recovered
+    shape: Shape
 
     def run(self, image: Image, chosen: Plan) -> None:
         """`image` knows all layers that the plan speaks of."""
         self._fetch(chosen.fetch, {layer.path: layer for layer in image.layers()})
-        if chosen.opened < image.last_opened:
+        if (kept := _kept(image, chosen)) < image.last_opened:
             self.done.rolled_back = image.last_opened - chosen.opened
-            self.journal.append(RolledBack(chosen.opened))
+            self.journal.append(RolledBack(kept))
+            for epoch in range(kept + 1, chosen.opened + 1):
+                self.journal.append(image.opened[epoch])
         image = self._forgotten(image, chosen)
         made: list[LayerInfo] = []
         for job in chosen.jobs:
             self.tell(f"recomputing epochs {job.first} to {job.last} of {', '.join(sorted(job.targets))}")
-            before = _as_of(image, made, job.first - 1)
+            before = _as_of(image, made, job, self.shape.records)
             openings = [image.opened[epoch] for epoch in range(job.first, job.last + 1)]
             made += self.engine.compute(openings, before, job.targets, image.seen_before).layers
             self.done.recomputed_epochs += job.last - job.first + 1
@@ -123,16 +130,29 @@ class _Restoration:
     def _forgotten(self, image: Image, chosen: Plan) -> Image:
         """The image without what was lost."""
         image = image.copy()
-        if chosen.opened < image.last_opened:
-            image.apply(image.number, RolledBack(chosen.opened))
+        if (kept := _kept(image, chosen)) < image.last_opened:
+            image.apply(image.number, RolledBack(kept))
         image.apply(image.number, Restored(chosen.lost, ()))
         return image
 
 
-def _as_of(image: Image, made: Sequence[LayerInfo], epoch: int) -> Callable[[str], Covers]:
-    """Covers as of an epoch, recomputed layers among them."""
+def _kept(image: Image, chosen: Plan) -> int:
+    """The last epoch that stays as it was opened, and computed if it was."""
+    return chosen.epoch if chosen.epoch < image.epoch else chosen.opened
+
+
+def _as_of(image: Image, made: Sequence[LayerInfo], job: Recompute, records: frozenset[str]) -> Callable[[str], Covers]:
+    """Covers as of before the job, recomputed layers among them; of records, what they hold of its epochs."""
     known = replace(image.copy(), epoch=-1)  # so that covers are put together for the epoch asked for
     for layer in made:
         known.traces.setdefault(layer.operator, {}).setdefault(layer.shard, []).append(layer)
-    return lambda operator: known.covers(operator, epoch)
+
+
+    def covers(operator: str) -> Covers:
+        if operator not in records:
+            return known.covers(operator, job.first - 1)
+        shards = known.traces.get(operator, {})
+        return {shard: tuple(told({(operator, shard): layers}, job, records)) for shard, layers in shards.items()}
+
+    return covers
 

@@ -15,10 +15,11 @@ Verify = Callable[[LayerInfo], bool]
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Names of layers and input that can be read from the home, and from the remote."""
+    """Names of layers and input that can be read from the home, and from the remote. `doubted` ones were not safe when the host failed."""
 
     home: frozenset[str]
     remote: frozenset[str]
+    doubted: frozenset[str] = frozenset()
 
     def readable(self, name: str) -> bool:
         return name in self.home or name in self.remote
@@ -74,4 +75,4 @@ def survey(image: Image, disk: Disk, remote: Remote | None, doubted: frozenset[s
         for name, mark in entry.files.items():
             if name in inputs and fingerprint(disk.read(name) or b"") == mark:
                 home.add(name)
-    return Survey(frozenset(home), frozenset(there))
+    return Survey(frozenset(home), frozenset(there), doubted)

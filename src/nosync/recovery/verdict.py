@@ -46,7 +46,7 @@ def shape_of(declared: Declared | None) -> Shape:
         return Shape({})
     feeders = {name: frozenset(needed) for name, needed in declared.feeders.items()}
     sinks = {sink["operator"]: name for name, sink in declared.sinks.items() if "operator" in sink}
-    return Shape(feeders, sinks, frozenset(declared.stepwise))
+    return Shape(feeders, sinks, frozenset(declared.stepwise), frozenset(declared.unrepeatable), frozenset(declared.records))
 
 
 def _code(findings: Findings, chosen: Plan | None) -> int:

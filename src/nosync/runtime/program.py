@@ -8,13 +8,13 @@ from nosync.catalyst.arrow import arrow_schema
 from nosync.catalyst.graph import Graph, ViewNode
 from nosync.catalyst.picture import boxes_of
 from nosync.catalyst.timed import timed_traces
-from nosync.catalyst.traces import feeders, stepwise
+from nosync.catalyst.traces import above, feeders, is_recorded, records, stepwise, unrepeatable
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Declared
 from nosync.model.errors import Invalid
 from nosync.model.picture import Box, Picture
 from nosync.model.safety import Release
-from nosync.model.sink import Target
+from nosync.model.sink import Promise, Target
 from nosync.model.source import Source
 from nosync.recovery.plan import Shape
 from nosync.spark.session import settings_of
@@ -46,7 +46,7 @@ class Program:
         views = {view.name: record_of(view).to_json() for view in self.graph.views.values()}
         sinks = {name: {"operator": self.graph.sinks[name].operator, "release": sink.release} for name, sink in self.sinks.items()}
         feeding = {name: sorted(needed) for name, needed in feeders(self.graph).items()}
-        told = self.picture().to_json(), self._stepwise()
+        told = self.picture().to_json(), self._stepwise(), unrepeatable(self.graph), records(self.graph)
         return Declared(self.name, shards, settings_of(self.spark), operators, views, sinks, feeding, *told)
 
     def picture(self) -> Picture:
@@ -57,9 +57,19 @@ class Program:
         """A sink also says what it promises."""
         if box.sort != "sink" or box.name not in self.sinks:
             return box
-        sink = self.sinks[box.name]
-        promise = sink.target.promise
+        sink, promise = self.sinks[box.name], self.promises()[box.name]
         return replace(box, promises=f"{promise.guarantee}, released when {sink.release}: {promise.reason}")
+
+    def promises(self) -> dict[str, Promise]:
+        """What each sink's output promises after a failure, by its weakest link."""
+        return {name: self._promise(name, sink) for name, sink in self.sinks.items()}
+
+    def _promise(self, name: str, sink: Sink) -> Promise:
+        unsure = [one.name for one in above(self.graph.sinks[name]) if is_recorded(one)]
+        if not unsure or sink.release == "safe":
+            return sink.target.promise
+        why = f'"{unsure[0]}" is not deterministic: an epoch that is released, then lost with the host, comes out anew; "safe" would wait'
+        return Promise("divergent", why)
 
     def _stepwise(self) -> list[str]:
         """Traces that come out right only epoch by epoch; those that go by event time are among them."""
@@ -68,7 +78,8 @@ class Program:
     def shape(self) -> Shape:
         """What a recovery must know."""
         sinks = {node.operator: name for name, node in self.graph.sinks.items()}
-        return Shape(feeders(self.graph), sinks, frozenset(self._stepwise()))
+        unsure = frozenset(unrepeatable(self.graph)), frozenset(records(self.graph))
+        return Shape(feeders(self.graph), sinks, frozenset(self._stepwise()), *unsure)
 
 
 def record_of(view: ViewNode) -> ViewRecord:

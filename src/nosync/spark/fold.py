@@ -18,6 +18,7 @@ from nosync.catalyst.folding import Folding
 from nosync.kernels.fold import States, Touched, remembered, state_layer, touch
 from nosync.spark.retain import nonempty
 from nosync.spark.task import Work, column, emitted, stacked, unsigned
+from nosync.state.merge import consolidate
 
 Batches = Iterator[pa.RecordBatch]
 Key = tuple[Any, ...]
@@ -25,7 +26,7 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class FoldTask:
-    """`keys`, `columns` and `state` are Arrow's view of what the function sees, `output` of the change."""
+    """`keys`, `columns` and `state` are Arrow's view of what the function sees, `output` of the change. `record`: where that is kept."""
 
     work: Work
     view: str
@@ -34,6 +35,7 @@ class FoldTask:
     columns: pa.Schema
     state: pa.Schema
     output: pa.Schema
+    record: Work | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         started = time.perf_counter()
@@ -51,7 +53,30 @@ class FoldTask:
         self.work.hand_in(shard, batch.num_rows, state_layer(touched, before, calls.states(self.state)), started)
         hashes = np.repeat(touched.hashes, [len(part) for part in calls.told]).view(np.int64)
         told = calls.columns(calls.told, self.folding.output, pa.schema(list(self.output)[:-2]))
+        if self.record is not None:
+            self.record.hand_in(shard, len(hashes), _recorded(self.output.names[:-2], told, hashes), started)
         yield from emitted(self.output, [*told, pa.array(hashes), pa.array(np.ones(len(hashes), np.int64))])
+
+
+def _recorded(names: list[str], told: list[pa.Array], hashes: np.ndarray) -> pa.RecordBatch:
+    """What was told, in the form of a diffs layer."""
+    columns = {"_hash": pa.array(hashes.view(np.uint64)), "_row": pa.array(np.zeros(len(hashes), np.uint64))}
+    columns |= dict(zip(names, told, strict=True))
+    return consolidate(pa.RecordBatch.from_pydict(columns | {"_count": pa.array(np.ones(len(hashes), np.int64))}))
+
+
+@dataclass(frozen=True)
+class RecordTask:
+    """Tells again what was told in an epoch, from the record of it; for the shards whose numbers come in."""
+
+    record: Work
+    output: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
+        for shard in (shard for batch in batches for shard in batch.column(0).to_pylist()):
+            for block in (block for layer in self.record.cover(shard) for block in layer.blocks):
+                columns = [block.column(name) for name in self.output.names[:-2]]
+                yield from emitted(self.output, [*columns, block.column("_hash").view(pa.int64()), block.column("_count")])
 
 
 class Calls:

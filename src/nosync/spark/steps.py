@@ -18,7 +18,7 @@ from nosync.catalyst.operators import AccumulateNode, JoinNode, MatchNode, Regro
 from nosync.spark.accumulate import AccumulateTask
 from nosync.spark.direct import FEW_SHARDS, DirectTask
 from nosync.spark.final import final_change
-from nosync.spark.fold import FoldTask
+from nosync.spark.fold import FoldTask, RecordTask
 from nosync.spark.join import JoinTask, MatchTask
 from nosync.spark.ledger import LedgerTask
 from nosync.spark.retain import GatherTask, SettleTask
@@ -136,7 +136,10 @@ def _ledger(job: "EpochJob", node: LedgerNode) -> DataFrame:
 def _fold(job: "EpochJob", node: FoldNode) -> DataFrame:
     schema = changing(node.schema)
     shapes = node.keys, node.columns, node.state, arrow_schema(schema, node.name)
-    task = FoldTask(job.work(node.name, "upserts"), node.view, node.folding, *shapes)
+    record = None if node.record is None else job.work(node.record, "diffs")
+    if record is not None and job.targets is not None:
+        return job.setting.session.range(0, job.setting.shards, 1, job.setting.shards).mapInArrow(RecordTask(record, shapes[-1]), schema)
+    task = FoldTask(job.work(node.name, "upserts"), node.view, node.folding, *shapes, record)
     return job.exchange(job.rows(node.feed.piece), node).mapInArrow(task, schema)
 
 
