@@ -197,6 +197,21 @@ def test_merged_diffs_equal_a_counter(tmp_path: Path, seed: int, collide: bool) 
     assert counts_in(scan(layers, "diffs", block_rows=block_rows)) == +expected
 
 
+def test_a_hash_with_many_rows_is_merged_in_pieces(tmp_path: Path) -> None:
+    def one(epoch: int) -> Layer:
+        rows = np.sort(np.random.default_rng(epoch).choice(3000, 2000, replace=False)).astype(np.uint64)
+        columns = {"_hash": np.full(2000, 7, np.uint64), "_row": rows, "x": rows, "_count": np.ones(2000, np.int64)}
+        return open_blocks(tmp_path, "diffs", epoch, pa.RecordBatch.from_pydict(columns), 100)
+
+    layers = [one(epoch) for epoch in (1, 2, 3)]
+    blocks = list(merge_diffs(layers, block_rows=100))
+    assert len(blocks) > 20 and max(block.num_rows for block in blocks) <= 100
+    merged = pa.Table.from_batches(blocks)
+    given = {row for layer in layers for block in layer.blocks for row in block.column("_row").to_pylist()}
+    assert merged.column("_row").to_pylist() == sorted(given)
+    assert sum(merged.column("_count").to_pylist()) == 6000
+
+
 def test_diffs_without_payload_columns_are_summed() -> None:
     batch = pa.record_batch({"_hash": pa.array([1, 1, 0], pa.uint64()), "_row": pa.array([5, 5, 5], pa.uint64()), "_count": [1, 2, 4]})
     assert consolidate(batch).column("_count").to_pylist() == [4, 3]

@@ -1,10 +1,12 @@
 """Several layers read as one.
 
 Promise: the result is a function of the inputs' contents alone: any order of merging, any block size gives the same rows in the same order.
-Memory stays near `block_rows` rows per input, because inputs are cut at common hashes and merged range by range; only the rows
-of one single hash are never divided. Called by tasks that merge, by readers of whole states (`scan`) and by the kernels (`consolidate`).
+Memory stays near `block_rows` rows per input, because inputs are cut at common places and merged range by range; only upserts of
+one single hash and diffs of one single hash and `_row` are never divided. Called by tasks that merge, by readers of whole
+states (`scan`) and by the kernels (`consolidate`).
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +38,9 @@ from nosync.state.layer import (
 
 BLOCK_ROWS = 262_144
 BLOCK_BYTES = 64 << 20
+LAST = 2**64 - 1
 Mask = npt.NDArray[np.bool_]
+Place = tuple[int, int]  # a hash and, among diffs, a `_row`: layers ascend by it
 
 
 def consolidate(batch: pa.RecordBatch, *, runs: bool = False) -> pa.RecordBatch:
@@ -173,16 +177,16 @@ class _Cursor:
     starts: Index
     position: int = 0
 
-    def horizon(self) -> int | None:
-        """The hash one step ahead; None when the step reaches the end."""
+    def horizon(self) -> Place | None:
+        """The place one step ahead; None when the step reaches the end."""
         ahead = self.position + self.step
         if ahead >= self.layer.rows:
             return None
         block = int(np.searchsorted(self.starts, ahead - 1, side="right")) - 1
-        return int(self.layer.hashes(block)[ahead - 1 - self.starts[block]])
+        return self._place(block, ahead - 1 - int(self.starts[block]))
 
-    def advance(self, cut: int | None) -> list[pa.RecordBatch]:
-        """The rows not yet read whose hash is at most `cut`."""
+    def advance(self, cut: Place | None) -> list[pa.RecordBatch]:
+        """The rows not yet read whose place is at most `cut`."""
         start, stop = self.position, self._rank(cut)
         self.position = stop
         pieces = []
@@ -192,13 +196,31 @@ class _Cursor:
                 pieces.append(block.slice(low - first, high - low))
         return pieces
 
-    def _rank(self, cut: int | None) -> int:
+    def _place(self, block: int, row: int) -> Place:
+        rows = self._rows(block)
+        return int(self.layer.hashes(block)[row]), LAST if rows is None else int(rows[row])
+
+    def _rows(self, block: int) -> Hashes | None:
+        column = self.layer.column(block, ROW)
+        return None if column is None else column.to_numpy()
+
+    def _rank(self, cut: Place | None) -> int:
         if cut is None:
             return self.layer.rows
-        block = int(np.searchsorted(self.layer.firsts, np.uint64(cut), side="right")) - 1
+        first, last = _span(self.layer.firsts, cut[0])  # blocks that begin with the hash of the cut, before or behind it
+        block = first + bisect_right(range(first, last), cut, key=lambda block: self._place(block, 0)) - 1
         if block < 0:
             return 0
-        return int(self.starts[block]) + int(np.searchsorted(self.layer.hashes(block), np.uint64(cut), side="right"))
+        rows = self._rows(block)
+        low, high = _span(self.layer.hashes(block), cut[0])
+        if rows is not None:
+            high = low + int(np.searchsorted(rows[low:high], np.uint64(cut[1]), side="right"))
+        return int(self.starts[block]) + high
+
+
+def _span(hashes: Hashes, hash: int) -> tuple[int, int]:
+    """Where the hash begins and ends."""
+    return int(np.searchsorted(hashes, np.uint64(hash), side="left")), int(np.searchsorted(hashes, np.uint64(hash), side="right"))
 
 
 def _cursor(layer: Layer, block_rows: int) -> _Cursor:
@@ -208,7 +230,7 @@ def _cursor(layer: Layer, block_rows: int) -> _Cursor:
 
 
 def _ranges(cover: Sequence[Layer], block_rows: int) -> Iterator[list[pa.RecordBatch]]:
-    """Slices of all layers between common hashes, ascending; in each list the newest layer's come first."""
+    """Slices of all layers between common places, ascending; in each list the newest layer's come first."""
     cursors = [_cursor(layer, block_rows) for layer in cover if layer.rows]
     while any(cursor.position < cursor.layer.rows for cursor in cursors):
         cut = min((ahead for cursor in cursors if (ahead := cursor.horizon()) is not None), default=None)
