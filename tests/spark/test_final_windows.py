@@ -38,6 +38,10 @@ def program(face: Any) -> None:
     face.view("twice", twenties, emit="final")
     lists = s.groupBy(F.window("at", "6 seconds", "3 seconds")).agg(F.sort_array(F.collect_list("v")).alias("all"))
     face.view("lists", lists.select("window.start", "all").where("size(all) > 1"), emit="final")
+    several = [F.count("*").alias("n"), F.avg("d").alias("d"), F.sum("v").alias("v")]
+    slid = s.groupBy("k", F.window("at", "6 seconds", "2 seconds")).agg(*several)
+    face.view("slid", slid)
+    face.view("slid_once", slid.select(F.col("window.end").alias("end"), "k", (F.col("n") + 1).alias("more"), "d", "v"), emit="final")
     visits = s.groupBy("k", F.session_window("at", "4 seconds")).agg(F.count("*").alias("n"), F.max("v").alias("v"))
     face.view("visits", visits)
     face.view("visited", visits.select("k", F.col("session_window.start").alias("start"), "n"), emit="final")
@@ -128,6 +132,29 @@ def test_windows_that_keep_their_rows_are_told_once_too(quick: SparkSession, und
     assert actual and not early  # before, some rows were late for the first of their two windows only
 
 
+def test_sliding_windows_are_told_from_their_panes(undisturbed: Path) -> None:
+    home = Home(undisturbed)
+    assert home.image.newest["slid_once/panes"]
+    for epoch in range(2, len(MORE) + 2):
+        bound = START + timedelta(seconds=watermark(epoch))
+        early = [row for row in home.view("slid", at=epoch - 1).to_pylist() if row["window"]["end"] <= bound]
+        wanted = Counter((row["window"]["end"], row["k"], row["n"] + 1, row["d"], row["v"]) for row in early)
+        found = Counter(tuple(row.values()) for row in home.view("slid_once", at=epoch).to_pylist())
+        assert found == wanted and (early or epoch < 4), epoch
+
+
+def test_the_copies_of_sliding_windows_are_those_of_batch(quick: SparkSession, undisturbed: Path) -> None:
+    """Windows that no row came too late for; the others are told by the model row by row elsewhere."""
+    last = batch(quick, lambda found: 1e18, len(MORE))
+    late = {int(second_of(found) // 2) for epoch, change in enumerate(MORE, start=1) for rows in (change.added, change.removed)
+            for found in rows.get("s", ()) if second_of(found) // 2 * 2 - 4 + 6 <= watermark(epoch)}  # fmt: skip
+    wanted, actual = [
+        Counter(repr(row) for row in rows if not {int((row["window"]["start"] - START).total_seconds() // 2) + i for i in range(3)} & late)
+        for rows in (last.answer("slid").to_pylist(), Home(undisturbed).view("slid").to_pylist())
+    ]
+    assert wanted and wanted == actual
+
+
 def test_sessions_are_those_of_batch_over_the_rows_that_are_not_late(quick: SparkSession, undisturbed: Path) -> None:
     home = Home(undisturbed)
 
@@ -165,7 +192,7 @@ def test_a_flow_that_stops_and_loses_layers_tells_each_window_once_all_the_same(
         source.remove(change.removed.get("s", ()))
         stepping.step()
     stepping.close()
-    for operator in ("tens/final-2", "tens/rows", "visits/session/rows"):
+    for operator in ("tens/final-2", "tens/rows", "visits/session/rows", "slid_once/panes"):
         for layers in Home(home).image.traces[operator].values():
             for layer in layers[-2:]:
                 (home / layer.path).unlink()

@@ -12,10 +12,12 @@ from nosync.catalyst.final import finalised, telling
 from nosync.catalyst.fingerprint import fingerprint, text
 from nosync.catalyst.graph import Branch, Hole, Template
 from nosync.catalyst.operators import AccumulateNode
+from nosync.catalyst.panes import PaneNode, by_pane, pane_node, panes_of
 from nosync.catalyst.plain import plain_columns
 from nosync.catalyst.refusal import no_end
 from nosync.catalyst.regrouping import Regrouping
 from nosync.catalyst.sessions import closing_time, evaluation, gap_of, session_expiries, session_of, sessions
+from nosync.kernels.panes import Panes
 from nosync.model.watermark import Expiry
 
 if TYPE_CHECKING:
@@ -36,8 +38,13 @@ def aggregated(query: "Query", plan: Java) -> Template:
 def _timed(query: "Query", plan: Java, key: TimeKey) -> Template:
     """An aggregate whose groups close: late rows are kept out, the state of closed groups expires. Of several the outermost is final."""
     final, query.final = query.final, False
-    below = query.template(children(plan)[0])
+    panes = panes_of(plan, key, query.catalyst) if final else None
+    paned = _paned(query, plan, key, panes) if panes else None
+    below = query.template(children(plan)[0]) if paned is None else None
     query.final = final
+    if below is None:
+        assert paned is not None
+        return paned
     child = on_time(query, key, below) if key.marked else below
     known = len(query.operators)
     found = _aggregated(query, plan, child)
@@ -48,6 +55,23 @@ def _timed(query: "Query", plan: Java, key: TimeKey) -> Template:
         expiry = Expiry(f"k{key.place}", child.piece.clock)
         node.expiries = session_expiries(plan, child, node.name, key.attribute) if key.session else dict.fromkeys(node.traces, expiry)
     return finalised(query, plan, found, child, _closes(query, plan, key), child.piece.clock) if final else found
+
+
+def _paned(query: "Query", plan: Java, key: TimeKey, panes: Panes) -> Template | None:
+    """Sliding windows that share their panes, if all functions can be added up."""
+    rows = by_pane(query, plan, query.template(children(children(plan)[0])[0]))
+    parts = take_apart(query.catalyst, plan, rows.append_only)
+    if parts is None:
+        return None
+    child, keys = on_time(query, key, rows), [query.key(expression) for expression in parts.grouping]
+    assert isinstance(child.piece, OnTime)
+    node = query.known(PaneNode, plan, [child])
+    if node is None:
+        node = pane_node(query, plan, child, parts, keys, panes, child.piece.clock)
+        child.piece.operator = node.name
+        query.operators.append(node)
+    query.finals += 1
+    return _told(query, plan, parts, keys, node)
 
 
 def _closes(query: "Query", plan: Java, key: TimeKey) -> Java:
@@ -84,6 +108,11 @@ def _accumulated(query: "Query", plan: Java, child: Template, parts: Parts) -> T
         node = AccumulateNode(name=query.operator_name("aggregate"), feed=feed, schema=schema, view=query.view, plan=plan, spec=spec)
         node.plain = plain_columns(child, spec, parts.grouping, parts.inputs)
         query.operators.append(node)
+    return _told(query, plan, parts, keys, node)
+
+
+def _told(query: "Query", plan: Java, parts: Parts, keys: list[Java], node: AccumulateNode) -> Template:
+    """The operator's change in the form of the plan's columns."""
     key_columns = [query.catalyst.attribute(f"k{i}", key.dataType()) for i, key in enumerate(keys)]
     results = [query.catalyst.attribute(f"r{i}", call.dataType()) for i, call in enumerate(parts.found)]
     carried = query.carried(placed=True)
@@ -93,7 +122,7 @@ def _accumulated(query: "Query", plan: Java, child: Template, parts: Parts) -> T
         for e in items(plan.aggregateExpressions())
     ]
     post = query.catalyst.project(named + carried, plan)
-    return Template(Branch(post, [hole]), items(plan.output()), carried, append_only=False)
+    return Template(Branch(post, [hole]), items(plan.output()), carried, append_only=node.append_only)
 
 
 def _named(query: "Query", original: Java, bound: Java) -> Java:

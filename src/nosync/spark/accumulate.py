@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from nosync.kernels.accumulate import Accumulation, advance, grouped, merged
+from nosync.kernels.accumulate import Accumulation, Step, advance, grouped, merged
 from nosync.kernels.finish import finish
 from nosync.kernels.groups import Groups, from_batch
 from nosync.model.shards import lower_bounds
@@ -57,14 +57,18 @@ class AccumulateTask:
             yield from self._advance(parts[0][0], merged(self.spec, [groups for _, groups in parts]), started)
 
     def _advance(self, shard: int, change: Groups, started: float) -> Batches:
+        step = self._keep(shard, change, started)
+        if self.output is not None:
+            yield from self._output(step.before, step.after, not self.work.covers.get(shard))
+
+    def _keep(self, shard: int, change: Groups, started: float) -> Step:
+        """Adds the change to the state."""
         rows = int(np.abs(change.n).sum())
         step = advance(self.spec, self.work.cover(shard), change)
-        first = not self.work.covers.get(shard)
-        changed = np.full(len(change), True) if first else _changed(step.before, step.after)
+        changed = _changed(step.before, step.after) if self.work.covers.get(shard) else np.full(len(change), True)
         after = step.after if changed.all() else step.after.take(np.flatnonzero(changed))
         self.work.hand_in(shard, rows, after.to_batch(), started)
-        if self.output is not None:
-            yield from self._output(step.before, step.after, first)
+        return step
 
     def _output(self, before: Groups, after: Groups, first: bool) -> Batches:
         """Old results out, new results in, where they differ."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from nosync.catalyst.final import FinalNode
 from nosync.kernels.final import release
@@ -45,15 +46,15 @@ class FinalTask:
 def final_change(job: "EpochJob", node: FinalNode, schema: pa.Schema, work: Work) -> tuple[DataFrame, FinalTask]:
     """What goes to the shards, and the task there."""
     since, until = job.moment.watermark_before(node.clock), job.moment.watermark(node.clock)
-    calls = _calls(job, node)
+    calls = calling(job, node.fed)
     rows = job.rows(node.feed.piece).unionAll(calls) if job.piece_moves(node.feed.piece) else calls
     return rows, FinalTask(work, node.payload, schema, since, until)
 
 
-def _calls(job: "EpochJob", node: FinalNode) -> DataFrame:
+def calling(job: "EpochJob", schema: StructType) -> DataFrame:
     """One row for each shard that counts for nothing: its task must run even where no row arrives."""
     bounds = [bound - (1 << 64) if bound >= 1 << 63 else bound for bound in lower_bounds(job.setting.shards)]
     places = job.setting.session.createDataFrame([(bound,) for bound in bounds], "_hash bigint").coalesce(1)
     values = {"_hash": F.col("_hash"), "_row": F.lit(0), "_diff": F.lit(0)}
-    return places.select([values.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in node.fed.fields])
+    return places.select([values.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in schema.fields])
 

@@ -15,12 +15,14 @@ from nosync.catalyst.folding import FoldNode
 from nosync.catalyst.graph import Branch, Node, Operator, Piece, SourceNode, ViewNode, holes
 from nosync.catalyst.ledger import LedgerNode
 from nosync.catalyst.operators import AccumulateNode, JoinNode, MatchNode, RegroupNode
+from nosync.catalyst.panes import PaneNode
 from nosync.spark.accumulate import AccumulateTask
 from nosync.spark.direct import FEW_SHARDS, DirectTask
-from nosync.spark.final import final_change
+from nosync.spark.final import calling, final_change
 from nosync.spark.fold import FoldTask, RecordTask
 from nosync.spark.join import JoinTask, MatchTask
 from nosync.spark.ledger import LedgerTask
+from nosync.spark.panes import PaneTask
 from nosync.spark.retain import GatherTask, SettleTask
 from nosync.state.expiry import Expired
 
@@ -149,6 +151,20 @@ def _final(job: "EpochJob", node: FinalNode) -> DataFrame:
     return job.exchange(rows, node).mapInArrow(task, schema)
 
 
+def _panes(job: "EpochJob", node: PaneNode) -> DataFrame:
+    schema = changing(node.schema)
+    since, until = job.moment.watermark_before(node.clock), job.moment.watermark(node.clock)
+    work, output = job.work(node.name, "upserts"), arrow_schema(schema, node.name)
+    task = PaneTask(work, node.spec, output, node.panes, since, until)
+    rows = job.rows(node.feed.piece)
+    calls = calling(job, rows.schema)
+    rows = rows.unionAll(calls) if job.piece_moves(node.feed.piece) else calls
+    if _is_wide(job, node.feed.piece):
+        blobs = rows.mapInArrow(task.combine_rows, BLOBS).repartitionById(job.setting.shards, job.setting.blob_shard)
+        return blobs.mapInArrow(task.reduce_blobs, schema)
+    return job.exchange(rows, node).mapInArrow(task.reduce_rows, schema)
+
+
 STEPS: dict[type[Operator], Callable[["EpochJob", Any], DataFrame]] = {
     AccumulateNode: _accumulate,
     RegroupNode: _regroup,
@@ -157,4 +173,5 @@ STEPS: dict[type[Operator], Callable[["EpochJob", Any], DataFrame]] = {
     LedgerNode: _ledger,
     FoldNode: _fold,
     FinalNode: _final,
+    PaneNode: _panes,
 }

@@ -107,6 +107,14 @@ def merge_upserts(
         yield from split_blocks(_living(batch, expired), block_rows, BLOCK_BYTES)
 
 
+def newest_rows(pieces: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """The living keys of pieces of upserts layers, the newest row of each; pieces come newest layer first, in the order of their blocks."""
+    schema = union_schema([piece.schema for piece in pieces], "upserts")
+    batch = concat(pieces, schema, "upserts")
+    order = _newest(_values(batch, HASH), [batch.column(name) for name in schema.names if is_key(name)], len(pieces))
+    return take_rows(batch, order[_values(batch, ROWS_IN_GROUP)[order] != 0])
+
+
 def merge_diffs(
     cover: Sequence[Layer], *, expired: Expired | None = None, block_rows: int = BLOCK_ROWS
 ) -> Iterator[pa.RecordBatch]:

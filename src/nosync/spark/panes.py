@@ -1,0 +1,30 @@
+"""Sliding windows that are told once, as Spark tasks: rows become panes, and panes become windows as these close."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from nosync.kernels.finish import finish
+from nosync.kernels.groups import Groups
+from nosync.kernels.panes import Panes, closed, without_calls
+from nosync.spark.accumulate import AccumulateTask
+from nosync.spark.task import emitted
+
+
+@dataclass(frozen=True)
+class PaneTask(AccumulateTask):
+    """`since` and `until` are the watermarks of the epoch before and of this one. What closes is told as the epoch before has left it."""
+
+    panes: Panes
+    since: int | None
+    until: int | None
+
+    def _advance(self, shard: int, change: Groups, started: float) -> Iterator[pa.RecordBatch]:
+        told = closed(self.spec, self.panes, self.work.cover(shard), self.since, self.until)
+        self._keep(shard, without_calls(change), started)
+        if told is not None and self.output is not None:
+            columns = [*told.keys, *finish(self.spec, told)]
+            places = pa.array(told.hashes.view(np.int64))
+            yield from emitted(self.output, [*columns, places, pa.array(np.ones(len(told), np.int64))])
