@@ -255,10 +255,13 @@ def fenced_by(store: Store, generation: int) -> Fenced:
     return Fenced(f"{who} took this flow over", hint="This run has stopped; nothing is lost. Let one process run the flow at a time.")
 
 
-def _copy(disk: Store, remote: Chain, agreed: int) -> None:
-    """Brings the home to the remote's history, from where they agree on."""
+def _copy(disk: Disk, remote: Chain, agreed: int) -> None:
+    """Brings the home to the remote's history, from where they agree on. A roll-up is synced at once: all that follows stands on it."""
     if remote.rollup and remote.base > agreed:
-        disk.replace(rollup_name(remote.base, remote.rollup.image.epoch), remote.rollup.content())
+        name = rollup_name(remote.base, remote.rollup.image.epoch)
+        disk.replace(name, remote.rollup.content())
+        disk.sync_files([name])
+        disk.sync_folders([name])
     for record in remote.records:
         if record.number > agreed:
             disk.replace(record_name(record.number), record.content)
