@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,9 +120,11 @@ Journal(LocalDisk(Path({str(tmp_path)!r})), None, this_process(0.0))
         run.awaitTermination(60)
 
 
-def changed(spark: SparkSession, name: str, query: str) -> ns.Flow:
+def changed(spark: SparkSession, name: str, query: str, rows: Sequence[tuple[str, int]] = ()) -> ns.Flow:
     flow = ns.Flow(name, spark)
-    flow.source("s", ns.memory("k string, x int"))
+    source = ns.memory("k string, x int")
+    flow.source("s", source)
+    source.add(rows)
     flow.sql(f"create view v as {query}")
     return flow
 
@@ -139,7 +141,8 @@ def changed(spark: SparkSession, name: str, query: str) -> ns.Flow:
 def test_a_changed_program_is_an_error_that_says_what_changed(
     spark: SparkSession, tmp_path: Path, name: str, query: str, shards: int, words: str
 ) -> None:
-    changed(spark, "shop", "select k, sum(x) from s group by k").start(home=tmp_path, shards=2).stop()
+    once = {"availableNow": True}
+    changed(spark, "shop", "select k, sum(x) from s group by k", [("a", 1)]).start(tmp_path, 2, once).awaitTermination()
     with pytest.raises(ns.Invalid) as error:
         changed(spark, name, query).start(home=tmp_path, shards=shards)
     assert words in str(error.value).splitlines()[0]

@@ -14,6 +14,7 @@ from nosync.journal.names import numbers_in
 from nosync.journal.past import Shelves, openings
 from nosync.model.errors import Corrupt, Fenced, OutcomeUnknown, Unavailable
 from nosync.model.run import Runner
+from nosync.recovery.plan import Shape
 from nosync.recovery.restore import Recovered, recover
 from nosync.recovery.survey import doubtful
 from nosync.runtime.epochs import Epochs
@@ -51,10 +52,11 @@ class Life:
         runner = Runner(history.starts, "host", history.boot, 0.0, f"{history.starts:08x}")
         disk, remote = history.disk, history.remote
         self.journal = Journal(disk, remote, runner)
-        self.engine = DictEngine(disk, history.lasting, self.journal.run)
+        self.engine = self.make_engine()
         doubted = doubtful(self.journal.chain, synced_number(disk, self.journal.chain), history.boot)
-        done = recover(self.journal, disk, remote, self.engine, SHAPE, self.engine.verify, doubted, lambda text: None)
+        done = recover(self.journal, disk, remote, self.engine, self.shape(), self.engine.verify, doubted, lambda text: None)
         history.check_recovery(done)
+        self.take_over()
         known = self.openings()
         taken = [entry.slices["lasting"]["last"] for entry in known if "lasting" in entry.slices]
         self.fleeting = Fleeting(disk, self.journal.run)
@@ -63,9 +65,21 @@ class Life:
         self.epochs = Epochs(self.journal, sources, self.engine, lambda: 0.0)
         trims = sources if history.trims else {}
         self.upkeep = Upkeep(
-            self.journal, disk, remote, {"sink": history.sink.release}, self, trims, most_layers=3, roll_records=history.roll, trim_batch=2
+            self.journal, disk, remote, self.sinks(), self, trims, most_layers=3, roll_records=history.roll, trim_batch=2
         )  # fmt: skip
         history.check_state(self)
+
+    def make_engine(self) -> DictEngine:
+        return DictEngine(self.history.disk, self.history.lasting, self.journal.run)
+
+    def shape(self) -> Shape:
+        return SHAPE
+
+    def sinks(self) -> dict[str, Any]:
+        return {"sink": self.history.sink.release}
+
+    def take_over(self) -> None:
+        """For programs that change: after recovery, before anything else."""
 
     def openings(self) -> list[Opened]:
         """Every epoch of the one history, from the journal."""

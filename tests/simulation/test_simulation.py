@@ -6,12 +6,14 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
+from .changing import simulate_changes
 from .coverage import missing, table
 from .history import simulate
 from .mutations import MUTATIONS
 from .program import Broken
 
 HISTORIES = 10_000
+CHANGING = 300
 Seen = Counter[tuple[str, str, str]]
 
 
@@ -57,3 +59,14 @@ def test_the_simulation_notices_what_is_taken_away(name: str) -> None:
             except (Broken, ValueError):
                 return
     raise AssertionError(f"nothing broke although {name}")
+
+
+def test_the_contract_holds_when_programs_change() -> None:
+    broken, adopted = [], 0
+    for seed in range(CHANGING):
+        try:
+            adopted += simulate_changes(seed, steps_of(seed))[1]
+        except Exception as error:
+            broken.append(f"seed {seed}: {type(error).__name__}: {error}")
+    assert not broken, "\n".join(broken[:5])
+    assert adopted > CHANGING // 2

@@ -1,11 +1,15 @@
-"""Fingerprints: what an operator computes, so that a home accepts only the program that made it."""
+"""Fingerprints: what an operator computes, so that state is only ever used by what would make it again.
+
+They depend on what is computed and from what, all the way up to the sources; not on the names of views, the order of declaration, or
+columns of a source that nobody asks for.
+"""
 
 import hashlib
 import re
 from collections.abc import Sequence
 
 from nosync.catalyst.bridge import Java, children, items, kind
-from nosync.catalyst.graph import Template
+from nosync.catalyst.graph import GatheredNode, Hole, Operator, SourceNode, Template, ViewNode, holes
 
 FOLD_MARK = "__fold_"  # and a number: part of the name of a fold's function in Spark's plan
 MARKED = re.compile(rf"{FOLD_MARK}\d+")
@@ -21,11 +25,58 @@ def fingerprint(what: str, inputs: Sequence[Template]) -> str:
 
 
 def text(plan: Java, deep: bool = True) -> str:
-    """A plan by what it says, free of the numbers that Spark gives out anew each time."""
+    """A plan by what it says, free of the numbers that Spark gives out anew each time. What leaves stand for is said by `origins`."""
+    if not children(plan):
+        return kind(plan)
     expressions, sort = items(plan.expressions()), kind(plan.joinType()) if kind(plan) == "Join" else ""
     said = [MARKED.sub("", str(expression.sql())) for expression in expressions]
     own = f"{kind(plan)}{sort}{said}{_places(plan, expressions)}"
     return own + (f"({', '.join(text(child) for child in children(plan))})" if deep else "")
+
+
+def origins(template: Template, plan: Java) -> list[str]:
+    """What the holes of a template stand for, left to right."""
+    found = list(holes(template.piece))
+    asked = _asked(plan) if any(isinstance(hole.node, SourceNode) for hole in found) else set()
+    return [_origin(hole, asked) for hole in found]
+
+
+def _origin(hole: Hole, asked: set[str]) -> str:
+    match hole.node:
+        case SourceNode() as source:
+            columns = [a for a in hole.attributes[: len(source.schema)] if str(a.exprId().toString()) in asked]
+            name = _static(source.static) if source.static else source.name
+            return f"{name} {source.append_only} {[(str(a.name()), str(a.dataType().catalogString())) for a in columns]}"
+        case Operator() as operator:
+            return operator.fingerprint
+        case ViewNode() as view:
+            return view.body.fingerprint
+        case GatheredNode() as gathered:
+            return gathered.name
+
+
+def _static(plan: Java) -> str:
+    """A table that is read once: by its rows where the plan has them, else by its kind alone."""
+    match kind(plan):
+        case "LocalRelation":
+            return f"static {digest(str(plan.data().toString()))}"
+        case "Range":
+            return f"static {plan.start()} {plan.end()} {plan.step()}"
+    return f"static {kind(plan)}"
+
+
+def _asked(plan: Java) -> set[str]:
+    """The columns that the nodes of a plan ask for, and those that it gives."""
+    columns = items(plan.output())
+    pending = [plan]
+    while pending:
+        node = pending.pop()
+        below = children(node)
+        columns += items(node.references().toSeq()) if below else []
+        pending += below
+        if kind(node) == "Union":
+            columns += [column for child in below for column in items(child.output())]
+    return {str(column.exprId().toString()) for column in columns}
 
 
 def _places(plan: Java, expressions: list[Java]) -> str:

@@ -170,7 +170,9 @@ class GatheredNode:
 
 @dataclass(eq=False, slots=True)
 class ViewNode:
-    """A named view. `backing` says which columns of an accumulate operator are its rows; without one it keeps rows of its own."""
+    """A named view. `backing` says which columns of an accumulate operator are its rows; without one it keeps rows of its own, under the
+    name `kept` (else a name after the view's).
+    """
 
     name: str
     body: Template
@@ -178,6 +180,7 @@ class ViewNode:
     backing: "Backing | None" = None
     feed: Branch | None = None
     payload: pa.Schema | None = None
+    kept: str = ""
 
     @property
     def placed(self) -> bool:
@@ -189,7 +192,7 @@ class ViewNode:
 
     @property
     def operator(self) -> str:
-        return self.backing.node.name if self.backing else f"{self.name}/rows"
+        return self.backing.node.name if self.backing else self.kept or f"{self.name}/rows"
 
 
 @dataclass(eq=False, slots=True)

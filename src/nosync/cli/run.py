@@ -9,6 +9,8 @@ from nosync.cli.following import follow
 from nosync.cli.output import print_json, size
 from nosync.cli.program import load_flow
 from nosync.recovery.restore import Recovered
+from nosync.runtime.change import CHOICES
+from nosync.runtime.takeover import Takeover
 
 
 @click.command()
@@ -18,21 +20,30 @@ from nosync.recovery.restore import Recovered
 @click.option("--available-now", is_flag=True, help="Process what is there, then end.")
 @click.option("--remote", metavar="URL", help="Also keep a copy there (s3://..., gs://..., az://..., file:///...).")
 @click.option("--recover-within", metavar="DURATION", help='How soon a recovery from the remote shall be done, as "5s".')
+@click.option(
+    "--changed", type=click.Choice(CHOICES), default="refuse", show_default=True, help="What becomes of state whose query has changed."
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per epoch.")
 def run(
-    file: Path, home: Path, shards: int | None, available_now: bool, remote: str | None, recover_within: str | None, as_json: bool
+    file: Path,
+    home: Path,
+    shards: int | None,
+    available_now: bool,
+    remote: str | None,
+    recover_within: str | None,
+    changed: str,
+    as_json: bool,
 ) -> None:
     """Run the variable `flow` of FLOW.py. Ctrl-C stops after the current epoch; a second one at once."""
-    options: dict[str, Any] = {"home": str(home), "remote": remote, "recover_within": recover_within}
+    options: dict[str, Any] = {"home": str(home), "remote": remote, "recover_within": recover_within, "changed": changed}
     if shards is not None:
         options["shards"] = shards
     if available_now:
         options["trigger"] = {"availableNow": True}
     flow = load_flow(file)
     started = flow.start(**options)
-    recovery = in_words(started.recovered)
-    if recovery:
-        click.echo(recovery, err=as_json)
+    for line in filter(None, (in_words(started.recovered), taken_over(started.takeover))):
+        click.echo(line, err=as_json)
     follow(started, print_json if as_json else _tell)
 
 
@@ -46,6 +57,13 @@ def in_words(recovered: Recovered) -> str:
     if recovered.rolled_back:
         done.append(f"{recovered.rolled_back:,} epochs rolled back, whose input was lost")
     return f"recovered to epoch {recovered.epoch}: {', '.join(done)}" if done else ""
+
+
+def taken_over(takeover: Takeover) -> str:
+    """What became of the state of a changed program, in one line; empty where it was the same."""
+    kinds = (("rebuilt", takeover.rebuilt), ("begun empty", takeover.emptied), ("dropped", takeover.dropped), ("kept", takeover.kept))
+    done = [f"{', '.join(names)} {kind}" for kind, names in kinds if names]
+    return f"the program has changed at epoch {takeover.epoch}: {'; '.join(done)}" if takeover.epoch else ""
 
 
 def _tell(progress: dict[str, Any]) -> None:

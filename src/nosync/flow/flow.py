@@ -23,6 +23,7 @@ from nosync.model.sink import Promise, Target
 from nosync.model.source import Source
 from nosync.observe.drawing import drawn
 from nosync.observe.words import in_words
+from nosync.runtime.change import CHOICES, Changed
 from nosync.runtime.durability import DURABILITY, durability_of
 from nosync.runtime.program import Program, Sink
 from nosync.runtime.run import Run, trigger_of
@@ -180,6 +181,7 @@ class Flow:
         remote: str | None = None,
         recover_within: str | None = None,
         max_unshipped_bytes: int = DURABILITY.most_unshipped_bytes,
+        changed: Changed = "refuse",
     ) -> Run:
         """Starts the flow on a home folder; one that was used before goes on where it stopped, and a run that is still going there is
         fenced.
@@ -189,6 +191,9 @@ class Flow:
         keeps a copy that survives the loss of the disk; `recover_within="5s"` says how soon a recovery from it shall be done. The
         stream waits only when
         more than `max_unshipped_bytes` are not yet where they shall be.
+
+        `changed` says what becomes of operators whose query is new or changed since the home was used: "refuse" to start and list them,
+        "rebuild" them from the input of all epochs, or "discard" what they had: they begin empty. All others keep their state.
         """
         if not self._sources:
             raise Invalid(f'flow "{self.name}" has no source', hint="Add one with flow.source(...).")
@@ -197,7 +202,9 @@ class Flow:
         if self._run is not None and self._run.isActive:
             raise Conflict(f'flow "{self.name}" is already running', hint="Stop that run first, or declare another flow for another home.")
         durability = durability_of(remote, recover_within, max_unshipped_bytes)
-        self._run = Run(self.program(), Path(home), shards, trigger_of(trigger), durability)
+        if changed not in CHOICES:
+            raise Invalid(f'changed="{changed}" is not known', hint='Pass "refuse", "rebuild" or "discard".')
+        self._run = Run(self.program(), Path(home), shards, trigger_of(trigger), durability, changed)
         return self._run
 
     def program(self) -> Program:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from nosync.catalyst.arrow import arrow_schema
 from nosync.journal.names import source_folder
 from nosync.model.source import Slice, Source
 from nosync.model.store import fingerprint
@@ -64,7 +65,7 @@ class InputLog:
 
     def _stored(self, slice: Slice) -> pa.Table:
         with pa.OSFile(str(self.folder / slice["file"]), "rb") as file:
-            return pa.ipc.open_file(file).read_all()
+            return fitted(pa.ipc.open_file(file).read_all(), arrow_schema(self.schema, f'source "{self.name}"'))
 
     def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
         table = self._stored(slice)
@@ -89,6 +90,14 @@ class InputLog:
 
     def trim(self, slice: Slice) -> None:
         self.source.trim(slice["inner"])
+
+
+def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows that were written under another schema: columns that are new are null, those that are gone are left out."""
+    if table.schema.names[:-1] == schema.names:
+        return table
+    columns = [table.column(f.name).cast(f.type) if f.name in table.schema.names else pa.nulls(len(table), f.type) for f in schema]
+    return pa.table([*columns, table.column("_diff")], names=[*schema.names, "_diff"])
 
 
 def lasting(source: Any) -> Source:

@@ -119,8 +119,8 @@ class Past:
     remote: Store | None
     base: int
 
-    def image_at(self, image: Image, epoch: int) -> Image:
-        return image_at(Shelves(self.disk, self.remote), image, self.base, epoch)
+    def image_at(self, image: Image, epoch: int, number: int = 0) -> Image:
+        return image_at(Shelves(self.disk, self.remote), image, self.base, epoch, number)
 
 
 def covers_at(image: Image, record: ViewRecord, name: str, at: int | None, past: Past) -> Covers:
@@ -129,7 +129,11 @@ def covers_at(image: Image, record: ViewRecord, name: str, at: int | None, past:
     if at is not None and not 1 <= epoch <= image.epoch:
         kept = f"Ask for epoch 1 to {image.epoch}." if image.epoch else "No epoch has been computed yet."
         raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=kept)
-    known = past.image_at(image, epoch)
+    begun = image.begun.get(record.operator)
+    if begun is not None and epoch < begun.epoch and at is not None:
+        hint = f"Ask for epoch {begun.epoch} or later: the view came with a changed program then."
+        raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=hint)
+    known = past.image_at(image, epoch, begun.number if begun else 0)
     for layers in known.traces.get(record.operator, {}).values():
         spanning = next((layer for layer in finest(layers) if layer.lower <= epoch < layer.upper - 1), None)
         if spanning is not None:

@@ -13,7 +13,8 @@ Slice = dict[str, Any]  # what a source needs to read the same rows again; only 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What the home belongs to: written once, and again when a run starts with another program text of the same meaning.
+    """What the home belongs to: written once, and again when a run starts with another program (see `Adopted`). State of operators that
+    it does not name is dropped; their names are `retired`, and never used again.
 
     `feeders` say for each operator whose state it is computed from, `stepwise` which must be recomputed epoch by epoch, `unrepeatable`
     which cannot be at all, `records` where what those told is kept: so what a recovery would do can be told without the program.
@@ -31,6 +32,7 @@ class Declared:
     stepwise: list[str] = field(default_factory=list)
     unrepeatable: list[str] = field(default_factory=list)
     records: list[str] = field(default_factory=list)
+    retired: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,21 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True)
+class Adopted:
+    """A changed program took over behind an epoch. `layers` are what was rebuilt for it from all input. Traces that are `begun` have no
+    history before the epoch given; `empty` ones were not rebuilt. `released` says up to where new sinks are done, `seen` the event times
+    that rebuilding came across.
+    """
+
+    epoch: int
+    layers: tuple[LayerInfo, ...]
+    begun: dict[str, int]
+    empty: bool
+    released: dict[str, int]
+    seen: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class RolledBack:
     """Epochs after this one are as if never opened: a failure took input that no tier had yet."""
 
@@ -129,10 +146,12 @@ class Swept:
     epoch: int
 
 
-Entry = Declared | Started | Opened | Computed | Merged | Restored | RolledBack | Reached | Releasing | Released | Trimmed | Swept
+Entry = (
+    Declared | Started | Opened | Computed | Merged | Restored | Adopted | RolledBack | Reached | Releasing | Released | Trimmed | Swept
+)
 KINDS: dict[str, type[Entry]] = {
     kind.__name__.lower(): kind
-    for kind in (Declared, Started, Opened, Computed, Merged, Restored, RolledBack, Reached, Releasing, Released, Trimmed, Swept)
+    for kind in (Declared, Started, Opened, Computed, Merged, Restored, Adopted, RolledBack, Reached, Releasing, Released, Trimmed, Swept)
 }
 
 FIELDS = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS.values()}
@@ -142,7 +161,7 @@ def to_json(entry: Entry) -> dict[str, Any]:
     text: dict[str, Any] = {"entry": type(entry).__name__.lower()}
     for name in FIELDS[type(entry)]:
         text[name] = getattr(entry, name)
-    if isinstance(entry, Computed | Restored):
+    if isinstance(entry, Computed | Restored | Adopted):
         text["layers"] = [layer.to_json() for layer in entry.layers]
     if isinstance(entry, Merged):
         text["layer"] = entry.layer.to_json()
@@ -152,7 +171,7 @@ def to_json(entry: Entry) -> dict[str, Any]:
 def from_json(text: dict[str, Any]) -> Entry:
     values = {name: value for name, value in text.items() if name != "entry"}
     match text["entry"]:
-        case "computed":
+        case "computed" | "adopted":
             values["layers"] = tuple(LayerInfo.from_json(layer) for layer in values["layers"])
         case "merged":
             values["layer"] = LayerInfo.from_json(values["layer"])

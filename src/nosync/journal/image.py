@@ -4,11 +4,12 @@ The image of a long history stays small: `forget_past` leaves the newest covers 
 segments of the journal (see `past`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from nosync.journal.entries import (
+    Adopted,
     Computed,
     Declared,
     Entry,
@@ -26,10 +27,19 @@ from nosync.journal.entries import (
     to_json,
 )
 from nosync.model.layers import LayerInfo
+from nosync.model.watermark import newest
 from nosync.state.cover import cover
 
 Covers = dict[int, tuple[LayerInfo, ...]]
 RECENT = 16  # epochs whose event times are kept
+
+
+class Begun(NamedTuple):
+    """From where on a trace of a changed program has a history: an epoch, and the record that says so. `empty`: it was not rebuilt."""
+
+    epoch: int
+    number: int
+    empty: bool
 
 
 @dataclass
@@ -57,12 +67,14 @@ class Image:
     trimmed: dict[str, int] = field(default_factory=dict)
     swept: tuple[int, int] = (0, 0)
     seen: dict[int, dict[str, int]] = field(default_factory=dict)
+    begun: dict[str, Begun] = field(default_factory=dict)
 
     def apply(self, number: int, entry: Entry) -> None:
         self.number = number
         match entry:
             case Declared():
                 self.declared = entry
+                self._keep(frozenset(entry.feeders))
             case Started():
                 self.started = entry
             case Opened():
@@ -81,6 +93,12 @@ class Image:
             case Restored():
                 self._lose(frozenset(entry.lost))
                 self._replace(entry.layers)
+            case Adopted():
+                self._replace(entry.layers)
+                self.begun |= {trace: Begun(epoch, number, entry.empty) for trace, epoch in entry.begun.items()}
+                self.released |= entry.released
+                if entry.seen:
+                    self.seen[entry.epoch] = newest(self.seen.get(entry.epoch, {}), entry.seen)
             case RolledBack():
                 self._roll_back(entry.epoch)
             case Reached():
@@ -134,6 +152,23 @@ class Image:
                     self.kept_bytes[operator] -= sum(layer.bytes for layer in layers if layer.path in paths)
                     shards[shard] = left
                     self._cover_anew(operator, shard)
+
+    def _keep(self, traces: frozenset[str]) -> None:
+        """Drops what a new program has no use for; a declaration that names no traces leaves all."""
+        for gone in [trace for trace in self.traces if trace not in traces] if traces else ():
+            self.kept_layers -= sum(map(len, self.traces.pop(gone).values()))
+            self.newest.pop(gone, None)
+            self.kept_bytes.pop(gone, None)
+        self.begun = {trace: begun for trace, begun in self.begun.items() if trace in traces}
+
+    def only(self, traces: Container[str]) -> "Image":
+        """As if nothing but these traces were there; the same image where that is so."""
+        kept = frozenset(trace for trace in self.traces if trace in traces)
+        if len(kept) == len(self.traces):
+            return self
+        other = self.copy()
+        other._keep(kept | {""})
+        return other
 
     def _roll_back(self, epoch: int) -> None:
         self._lose(frozenset(layer.path for layer in self.layers() if layer.upper > epoch + 1))
@@ -212,6 +247,7 @@ def to_text(image: Image) -> dict[str, Any]:
     """The image as one JSON object, for a roll-up."""
     text: dict[str, Any] = {name: getattr(image, name) for name in _PLAIN}
     text["swept"], text["seen"] = list(image.swept), list(image.seen.items())
+    text["begun"] = {trace: list(begun) for trace, begun in image.begun.items()}
     for name in ("declared", "started"):
         entry = getattr(image, name)
         text[name] = to_json(entry) if entry else None
@@ -233,6 +269,7 @@ def from_text(text: dict[str, Any]) -> Image:
             image.computed[entry.epoch] = entry
     image.seen = dict(text.get("seen", []))
     image.opened_in, image.computed_in = dict(text["opened_in"]), dict(text["computed_in"])
+    image.begun = {trace: Begun(*begun) for trace, begun in text.get("begun", {}).items()}
     newest = set(text["newest"])
     for layer in map(LayerInfo.from_json, text["layers"]):
         image.traces.setdefault(layer.operator, {}).setdefault(layer.shard, []).append(layer)

@@ -29,13 +29,15 @@ class Shelves:
         return found
 
 
-def image_at(shelves: Shelves, now: Image, base: int, epoch: int) -> Image:
-    """An image whose covers are known as of an epoch: the given one (rolled up at `base`), or one from the roll-up before that epoch on."""
+def image_at(shelves: Shelves, now: Image, base: int, epoch: int, number: int = 0) -> Image:
+    """An image whose covers are known as of an epoch: the given one (rolled up at `base`), or one from the roll-up before that epoch on, as
+    of record `number` at least.
+    """
     if epoch >= now.since:
         return now
     image = _rollup_before(shelves, epoch)
     for records in _past(shelves, base, image.number):
-        if image.epoch < epoch:
+        if image.epoch < epoch or image.number < number:
             for record in records:
                 _apply(image, record)
     return image

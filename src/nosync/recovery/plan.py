@@ -64,11 +64,14 @@ class Plan:
 
 
 def plan(image: Image, survey: Survey, shape: Shape) -> Plan | None:
-    """The plan for the newest epoch that can be reached; None when layers are gone for good."""
-    epoch = image.epoch
+    """The plan for the newest epoch that can be reached; None when layers are gone for good. There is no way back behind a change of the
+    program.
+    """
+    epoch, begun = image.epoch, max((begun.epoch for begun in image.begun.values()), default=0)
     while True:
         found = _plan_for(epoch, image, survey, shape)
-        if found is not None or not (_lost_input(image, survey, epoch) or _lost_for_now(image, survey, shape, epoch)):
+        lost = _lost_input(image, survey, epoch) or _lost_for_now(image, survey, shape, epoch)
+        if found is not None or not lost or epoch <= begun:
             return found
         epoch -= 1
 
@@ -131,7 +134,7 @@ def _unreleased(image: Image, shape: Shape, operator: str) -> int | None:
 
 def _outputs(layers: Iterable[LayerInfo], image: Image, shape: Shape, operator: str) -> list[LayerInfo]:
     first = _unreleased(image, shape, operator) or 0
-    return [layer for layer in layers if layer.lower >= first]
+    return [layer for layer in layers if layer.upper > first]
 
 
 def _missing(layers: list[LayerInfo], chosen: Iterable[LayerInfo], unreleased: int | None) -> list[LayerInfo]:
@@ -139,7 +142,7 @@ def _missing(layers: list[LayerInfo], chosen: Iterable[LayerInfo], unreleased: i
     there = list(chosen)
     return [
         leaf for leaf in finest(layers)
-        if not any(within(leaf, layer) for layer in there) and (unreleased is None or leaf.lower >= unreleased)
+        if not any(within(leaf, layer) for layer in there) and (unreleased is None or leaf.upper > unreleased)
     ]  # fmt: skip
 
 
@@ -149,7 +152,8 @@ Layers = Mapping[Place, list[LayerInfo]]
 
 def _jobs(missing: list[LayerInfo], traces: Layers, readable: Layers, shape: Shape) -> tuple[Recompute, ...]:
     jobs: list[Recompute] = []
-    for leaf in sorted(missing, key=lambda leaf: (leaf.lower, leaf.upper)):
+    at_once = [leaf for leaf in missing if leaf.operator in shape.sinks and leaf.upper > leaf.lower + 1]
+    for leaf in sorted((leaf for leaf in missing if leaf not in at_once), key=lambda leaf: (leaf.lower, leaf.upper)):
         job = Recompute(leaf.lower, leaf.upper - 1, {leaf.operator: frozenset([leaf.shard])})
         while jobs and job.first <= jobs[-1].last + 1:
             job = _joined(jobs.pop(), job)
@@ -157,7 +161,16 @@ def _jobs(missing: list[LayerInfo], traces: Layers, readable: Layers, shape: Sha
         while jobs and job.first <= jobs[-1].last:
             job = _earlier(_joined(jobs.pop(), job), traces, readable, shape)
         jobs.append(job)
-    return tuple(one for job in jobs for one in _alone(job, traces, shape))
+    return (*_at_once(at_once), *(one for job in jobs for one in _alone(job, traces, shape)))
+
+
+def _at_once(leaves: list[LayerInfo]) -> tuple[Recompute, ...]:
+    """A sink that came with a changed program got all before it at once, from nothing: nothing else is written on the way."""
+    found: dict[tuple[int, int, str], frozenset[int]] = {}
+    for leaf in leaves:
+        place = (leaf.lower, leaf.upper, leaf.operator)
+        found[place] = found.get(place, frozenset()) | {leaf.shard}
+    return tuple(Recompute(lower, upper - 1, {operator: shards}) for (lower, upper, operator), shards in found.items())
 
 
 def _joined(one: Recompute, other: Recompute) -> Recompute:

@@ -41,12 +41,15 @@ class Recovered:
 def recover(
     journal: Journal, disk: Disk, remote: Remote | None, engine: Engine, shape: Shape, verify: Verify, doubted: frozenset[str], tell: Tell
 ) -> Recovered:
-    """Makes the newest epoch that can be reached readable from the home. `doubted` files may be torn (see `survey.doubtful`)."""
-    image = journal.image
+    """Makes the newest epoch that can be reached readable from the home. `doubted` files may be torn (see `survey.doubtful`).
+
+    Traces that the shape does not know are left alone: a changed program has no use for them.
+    """
+    image = journal.image.only(shape.feeders)
     done = Recovered(layers=len(image.newest_layers()), epoch=image.epoch)
     if intact(image, disk, doubted, _needed(image, shape)):
         return done
-    for candidate in _images(journal, disk, remote):
+    for candidate in _images(image, journal, disk, remote, shape):
         seen = survey(candidate, disk, remote, doubted, verify)
         chosen = plan(candidate, seen, shape)
         complete = candidate is not image
@@ -70,13 +73,13 @@ def _needed(image: Image, shape: Shape) -> Iterable[str]:
             yield from entry.files
     for operator, sink in shape.sinks.items():
         for layers in image.traces.get(operator, {}).values():
-            yield from (layer.path for layer in layers if layer.lower > image.released.get(sink, 0))
+            yield from (layer.path for layer in layers if layer.upper - 1 > image.released.get(sink, 0))
 
 
-def _images(journal: Journal, disk: Disk, remote: Remote | None) -> Iterable[Image]:
+def _images(image: Image, journal: Journal, disk: Disk, remote: Remote | None, shape: Shape) -> Iterable[Image]:
     """The image at hand; if that does not do, one with all the past in it."""
-    yield journal.image
-    yield whole_image(Shelves(disk, remote), journal.base, journal.after(journal.base))
+    yield image
+    yield whole_image(Shelves(disk, remote), journal.base, journal.after(journal.base)).only(shape.feeders)
 
 
 @dataclass
@@ -100,14 +103,20 @@ class _Restoration:
                 self.journal.append(image.opened[epoch])
         image = self._forgotten(image, chosen)
         made: list[LayerInfo] = []
+        lost = list(chosen.lost)
         for job in chosen.jobs:
             self.tell(f"recomputing epochs {job.first} to {job.last} of {', '.join(sorted(job.targets))}")
             before = _as_of(image, made, job, self.shape.records)
             openings = [image.opened[epoch] for epoch in range(job.first, job.last + 1)]
-            made += self.engine.compute(openings, before, job.targets, image.seen_before).layers
+            layers = self.engine.compute(openings, before, job.targets, image.seen_before).layers
+            vanished = _vanished(image, job, layers)
+            image.apply(image.number, Restored(vanished, ()))
+            lost += vanished
+            made += layers
             self.done.recomputed_epochs += job.last - job.first + 1
-        if chosen.lost or made:
-            self.journal.append(Restored(chosen.lost, (*chosen.found, *made)))
+        if lost or made:
+            found = [layer for layer in chosen.found if layer.path not in lost]
+            self.journal.append(Restored(tuple(lost), (*found, *made)))
         self.done.missing_from = min((layer.lower for layer in chosen.missing), default=0)
         self.done.epoch, self.done.recomputed, self.done.jobs = self.journal.image.epoch, len(made), len(chosen.jobs)
 
@@ -141,12 +150,19 @@ def _kept(image: Image, chosen: Plan) -> int:
     return chosen.epoch if chosen.epoch < image.epoch else chosen.opened
 
 
+def _vanished(image: Image, job: Recompute, made: Iterable[LayerInfo]) -> tuple[str, ...]:
+    """Layers whose epochs came to nothing when they were computed as one: what came in them also went, and no layer stands for it."""
+    places = {(layer.operator, layer.shard) for layer in made}
+    idle = [(operator, shard) for operator, shards in job.targets.items() for shard in shards if (operator, shard) not in places]
+    inside = [layer for operator, shard in idle for layer in image.traces.get(operator, {}).get(shard, ())]
+    return tuple(layer.path for layer in inside if job.first <= layer.lower and layer.upper <= job.last + 1)
+
+
 def _as_of(image: Image, made: Sequence[LayerInfo], job: Recompute, records: frozenset[str]) -> Callable[[str], Covers]:
     """Covers as of before the job, recomputed layers among them; of records, what they hold of its epochs."""
     known = replace(image.copy(), epoch=-1)  # so that covers are put together for the epoch asked for
     for layer in made:
         known.traces.setdefault(layer.operator, {}).setdefault(layer.shard, []).append(layer)
-
 
     def covers(operator: str) -> Covers:
         if operator not in records:

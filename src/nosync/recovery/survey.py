@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from nosync.journal.chain import Chain
-from nosync.journal.entries import Computed, Merged, Opened, Restored, Started
+from nosync.journal.entries import Adopted, Computed, Merged, Opened, Restored, Started
 from nosync.journal.image import Image
 from nosync.journal.names import INPUT, LAYERS
 from nosync.model.layers import LayerInfo
@@ -38,7 +38,7 @@ def doubtful(chain: Chain, synced: int, boot: str) -> frozenset[str]:
             if record.number <= synced or written == boot:
                 continue
             match entry:
-                case Computed() | Restored():
+                case Computed() | Restored() | Adopted():
                     found.update(layer.path for layer in entry.layers)
                 case Merged():
                     found.add(entry.layer.path)

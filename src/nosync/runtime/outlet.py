@@ -75,5 +75,7 @@ class LayerOutlet:
 
 
 def _newest(layers: list[LayerInfo], epoch: int) -> list[LayerInfo]:
-    """The layer of just this epoch, the last recorded if there are several."""
-    return [layer for layer in layers if (layer.lower, layer.upper) == (epoch, epoch + 1)][-1:]
+    """The layer that ends with this epoch, the last recorded if there are several. It begins there too, but for the first of a sink that
+    came with a changed program.
+    """
+    return [layer for layer in layers if layer.upper == epoch + 1][-1:]

@@ -1,22 +1,25 @@
 """What a flow says, ready to run: its graph and its sources. Made by `Flow`, run by `Run`."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
 from nosync.catalyst.arrow import arrow_schema
-from nosync.catalyst.graph import Graph, ViewNode
+from nosync.catalyst.graph import Graph, Node, Operator, SourceNode, ViewNode
 from nosync.catalyst.picture import boxes_of
 from nosync.catalyst.timed import timed_traces
-from nosync.catalyst.traces import above, feeders, is_recorded, records, stepwise, unrepeatable
+from nosync.catalyst.traces import above, feeders, is_recorded, records, stepwise, traces_of, unrepeatable
+from nosync.catalyst.walk import inputs
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Declared
-from nosync.model.errors import Invalid
 from nosync.model.picture import Box, Picture
 from nosync.model.safety import Release
 from nosync.model.sink import Promise, Target
 from nosync.model.source import Source
 from nosync.recovery.plan import Shape
+from nosync.runtime.change import difference, names_for
+from nosync.runtime.takeover import Change
 from nosync.spark.session import settings_of
 
 
@@ -39,15 +42,49 @@ class Program:
     functions: dict[str, str]
     sinks: dict[str, Sink] = field(default_factory=dict)
 
-    def declaration(self, shards: int) -> Declared:
+    def declaration(self, shards: int, retired: Iterable[str] = ()) -> Declared:
         """What the journal records of the program, and compares it by."""
-        operators = {operator.name: operator.fingerprint for operator in self.graph.operators}
-        operators |= {view.operator: view.body.fingerprint for view in self.graph.queries if view.feed is not None}
+        operators = {name_of(node): mark for node, mark in self._states()}
         views = {view.name: record_of(view).to_json() for view in self.graph.views.values()}
         sinks = {name: {"operator": self.graph.sinks[name].operator, "release": sink.release} for name, sink in self.sinks.items()}
         feeding = {name: sorted(needed) for name, needed in feeders(self.graph).items()}
-        told = self.picture().to_json(), self._stepwise(), unrepeatable(self.graph), records(self.graph)
+        told = self.picture().to_json(), self._stepwise(), unrepeatable(self.graph), records(self.graph), sorted(retired)
         return Declared(self.name, shards, settings_of(self.spark), operators, views, sinks, feeding, *told)
+
+    def _states(self) -> list[tuple[Operator | ViewNode, str]]:
+        """What keeps state, with its fingerprint. The output of a sink is its own, whatever views there are."""
+        sinks = {id(node): f"sink {name}" for name, node in self.graph.sinks.items()}
+        found: list[tuple[Operator | ViewNode, str]] = [(node, f"{node.kind} {node.fingerprint}") for node in self.graph.operators]
+        kept = [view for view in self.graph.queries if view.feed is not None]
+        return found + [(view, f"{sinks.get(id(view), 'rows')} {view.body.fingerprint}") for view in kept]
+
+    def adopt(self, old: Declared) -> None:
+        """Takes over the names under which a home has the state of what did not change."""
+        states = self._states()
+        wanted = [(name_of(node), mark) for node, mark in states]
+        for (node, _), name in zip(states, names_for(wanted, old.operators, old.retired), strict=True):
+            if isinstance(node, ViewNode):
+                node.kept = name
+            else:
+                node.name = name
+
+    def change(self, old: Declared, shards: int) -> Change:
+        """What taking over from another program means. The names are adopted."""
+        gone = set(old.operators) - {name_of(node) for node, _ in self._states()}
+        declaration = self.declaration(shards, {*old.retired, *gone})
+        found = difference(old, declaration)
+        fresh = [node for node, _ in self._states() if name_of(node) in found.fresh]
+        every = frozenset(range(shards))
+        targets = {trace: every for node in fresh for trace in traces_of(node)}
+        above_them = [other for node in fresh for other in above(node)]
+        sinks = tuple(name for name, node in self.graph.sinks.items() if node.operator in found.fresh)
+        return Change(
+            declaration, found, targets, {trace: every for node in above_them for trace in traces_of(node)},
+            frozenset(node.name for node in above_them if isinstance(node, SourceNode)), sinks,
+            bool({trace for node in above_them for trace in traces_of(node)} & set(self._stepwise())),
+            doubts={name_of(node): reason for node in fresh if (reason := _doubt(node, fresh))},
+            recorded=tuple(node.name for node in above_them if isinstance(node, Operator) and is_recorded(node)),
+        )  # fmt: skip
 
     def picture(self) -> Picture:
         """What `explain` tells."""
@@ -82,27 +119,34 @@ class Program:
         return Shape(feeders(self.graph), sinks, frozenset(self._stepwise()), *unsure)
 
 
+def name_of(node: Operator | ViewNode) -> str:
+    """The name under which it keeps state."""
+    return node.operator if isinstance(node, ViewNode) else node.name
+
+
+def _doubt(node: Operator | ViewNode, fresh: Sequence[Operator | ViewNode]) -> str:
+    """Why an operator cannot begin without what was before; empty where it can."""
+    for other in _read(node):
+        if isinstance(other, SourceNode) and other.static is not None:
+            return "it reads a static table, which comes with epoch 1"
+        if other not in fresh and not other.append_only:
+            return f'"{other.name}" may take rows back that it never saw'
+    return ""
+
+
+def _read(node: Node) -> list[SourceNode | Operator]:
+    """Whose changes reach the node: views pass them on."""
+    found: list[SourceNode | Operator] = []
+    for other in inputs(node):
+        if isinstance(other, SourceNode | Operator):
+            found.append(other)
+        elif isinstance(other, ViewNode):
+            found += _read(other)
+    return found
+
+
 def record_of(view: ViewNode) -> ViewRecord:
     schema = arrow_schema(view.schema, f'view "{view.name}"')
     if view.backing is None:
         return ViewRecord(schema, view.operator, "diffs")
     return ViewRecord(schema, view.operator, "upserts", view.backing.node.spec, tuple(view.backing.columns))
-
-
-def check_same(old: Declared, new: Declared) -> None:
-    """Refuses to go on with a program that means something else than the one that made the state."""
-    if old.flow != new.flow:
-        raise Invalid(f'this home belongs to flow "{old.flow}", not to "{new.flow}"', hint="Give each flow a home of its own.")
-    if old.shards != new.shards:
-        raise Invalid(f"this home has {old.shards} shards, not {new.shards}", hint=f"Start with shards={old.shards}, or without shards=.")
-    for name, value in old.settings.items():
-        if new.settings.get(name) != value:
-            raise Invalid(
-                f'this home was made with {name}={value}, now it is {new.settings.get(name)}',
-                hint=f'Set spark.conf.set("{name}", "{value}") before declaring the flow, or use a new home.',
-            )
-    changed = [name for name in old.operators | new.operators if old.operators.get(name) != new.operators.get(name)]
-    if changed:
-        names = ", ".join(f'"{name}"' for name in changed)
-        hint = "Start the changed program on a new home."
-        raise Invalid(f"the program has changed: {names} no longer match the state in this home", hint=hint)

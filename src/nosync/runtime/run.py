@@ -11,17 +11,21 @@ from typing import Any, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
+from nosync.catalyst.traces import feeders
 from nosync.history.home import Past, covers_at, find_view
 from nosync.model.errors import Corrupt, Internal, Invalid, NosyncError, Unavailable
+from nosync.model.sink import Promise
 from nosync.observe.drawing import drawn
 from nosync.observe.figures import figures_of
 from nosync.observe.words import in_words
 from nosync.recovery.restore import Recovered
 from nosync.recovery.suspicion import suspect
+from nosync.runtime.change import Changed
 from nosync.runtime.durability import DURABILITY, Durability
 from nosync.runtime.opener import Opener
 from nosync.runtime.program import Program, record_of
 from nosync.runtime.stepping import Stepping
+from nosync.runtime.takeover import Takeover
 from nosync.runtime.tending import Tending
 from nosync.spark.read import view_frame
 from nosync.store.objects import open_remote
@@ -56,11 +60,20 @@ def trigger_of(given: dict[str, Any] | None) -> Trigger:
 class Run:
     """A flow that is running. Leaving it as a context manager stops it after the epoch under way."""
 
-    def __init__(self, program: Program, home: Path, shards: int | None, trigger: Trigger, durability: Durability = DURABILITY) -> None:
+    def __init__(
+        self,
+        program: Program,
+        home: Path,
+        shards: int | None,
+        trigger: Trigger,
+        durability: Durability = DURABILITY,
+        changed: Changed = "refuse",
+    ) -> None:
         self._program, self._trigger, self._durability = program, trigger, durability
         self._message = "Starting"
         remote = open_remote(durability.remote) if durability.remote else None
-        self._stepping = Stepping(program, home, shards, remote, most_layers=durability.most_layers, tell=self._tell)
+        options: dict[str, Any] = {"most_layers": durability.most_layers, "tell": self._tell, "changed": changed}
+        self._stepping = Stepping(program, home, shards, remote, **options)
         self._progress: deque[dict[str, Any]] = deque(maxlen=1000)
         self._changed = threading.Condition()
         self._stopping = False
@@ -114,6 +127,21 @@ class Run:
     def recovered(self) -> Recovered:
         """What it took to come back when this run started."""
         return self._stepping.recovered
+
+    @property
+    def takeover(self) -> Takeover:
+        """What became of the state when a changed program took it over; empty where the program was the same."""
+        return self._stepping.takeover
+
+    def guarantees(self) -> dict[str, Promise]:
+        """As `flow.guarantees()`, for this home: output that comes from state which began empty is divergent."""
+        graph, begun = self._program.graph, self._stepping.image.begun
+        emptied = {trace: one.epoch for trace, one in begun.items() if one.empty}
+        promises = self._program.promises()
+        for name, needed in ((name, feeders(graph)[node.operator]) for name, node in graph.sinks.items()):
+            for trace in sorted(needed & emptied.keys()):
+                promises[name] = Promise("divergent", f'"{trace}" began empty with epoch {emptied[trace]}, when the program changed')
+        return promises
 
     @property
     def status(self) -> dict[str, Any]:

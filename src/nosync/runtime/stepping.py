@@ -10,7 +10,7 @@ from typing import Any
 from nosync.catalyst.timed import closings, expiries
 from nosync.journal.chain import read_chain
 from nosync.journal.entries import Merged
-from nosync.journal.image import Covers
+from nosync.journal.image import Covers, Image
 from nosync.journal.journal import Journal
 from nosync.journal.names import source_folder
 from nosync.journal.past import Shelves, openings, slices
@@ -21,12 +21,14 @@ from nosync.model.store import Remote
 from nosync.recovery.restore import Recovered, Tell, recover
 from nosync.recovery.survey import doubtful
 from nosync.recovery.suspicion import cleared, suspected
+from nosync.runtime.change import Changed, check_choice, check_same_flow
 from nosync.runtime.engine import WIDE_BYTES, SparkEngine
 from nosync.runtime.epochs import Clock, Epochs
 from nosync.runtime.merging import Merger
 from nosync.runtime.outlet import LayerOutlet
-from nosync.runtime.program import Program, check_same
+from nosync.runtime.program import Program
 from nosync.runtime.progress import progress
+from nosync.runtime.takeover import Change, Takeover, Taking, check_possible
 from nosync.runtime.trimming import BATCH as TRIM_BATCH
 from nosync.runtime.upkeep import Upkeep
 from nosync.spark.session import check_home
@@ -50,21 +52,24 @@ class Stepping:
         most_layers: int = 64,
         tell: Tell = lambda text: None,
         disk: LocalDisk | None = None,
+        changed: Changed = "refuse",
     ) -> None:
         self.program, self.home, self.clock, self.remote = program, home.absolute(), clock, remote
         self.disk = disk or LocalDisk(self.home)
         self.home.mkdir(parents=True, exist_ok=True)
         check_home(program.spark, self.home)
-        self._check(shards)
+        self._check(shards, changed)
         runner = this_process(clock())
         self.journal = Journal(self.disk, remote, runner)
         self.image = self.journal.image
-        self.shards = self._declare(shards)
+        self.shards, change = self._declare(shards, changed)
         self.engine = SparkEngine(program, str(self.home), self.journal.run, self.shards, wide_bytes)
         self._start_sources()
         self.recovered = self._recover(runner.boot, tell)
         if self.recovered.rolled_back:
             self._start_sources()
+        taking = Taking(self.journal, self.disk, remote, self.engine, tell)
+        self.takeover = taking.take_over(change, changed) if change else Takeover()
         graph = program.graph
         self.epochs = Epochs(self.journal, _openable(program), self.engine, clock, bool(graph.statics), closings(graph))
         sinks = {name: sink.release for name, sink in program.sinks.items()}
@@ -80,22 +85,35 @@ class Stepping:
     def run(self) -> str:
         return self.journal.run
 
-    def _check(self, shards: int | None) -> None:
+    def _check(self, shards: int | None, changed: Changed) -> None:
         """Before anybody is fenced: whether this program can go on with what is there."""
         chain = read_chain(self.disk)
         if self.remote is not None and not chain.number:
             chain = read_chain(self.remote)
-        known = chain.image().declared
-        if known is not None:
-            check_same(known, self.program.declaration(shards or known.shards))
+        self._change(chain.image(), shards, changed)
 
-    def _declare(self, shards: int | None) -> int:
-        known = self.image.declared
-        chosen = shards or (known.shards if known else self.program.spark.sparkContext.defaultParallelism)
-        declaration = self.program.declaration(chosen)
-        if known != declaration:
+    def _change(self, image: Image, shards: int | None, changed: Changed) -> Change | None:
+        """What going on with this program means for the state of an image; None where there is none yet."""
+        if image.declared is None:
+            return None
+        self.program.adopt(image.declared)
+        change = self.program.change(image.declared, shards or image.declared.shards)
+        check_same_flow(image.declared, change.declaration)
+        if change.difference and image.epoch:
+            check_choice(change.difference, changed, image.epoch)
+            check_possible(change, changed, image)
+        return change
+
+    def _declare(self, shards: int | None, changed: Changed) -> tuple[int, Change | None]:
+        """Records the program, unless it has to take over first: then with what that leads to."""
+        change = self._change(self.image, shards, changed)
+        cores = self.program.spark.sparkContext.defaultParallelism
+        declaration = change.declaration if change else self.program.declaration(shards or cores)
+        if change and change.difference and self.image.epoch:
+            return declaration.shards, change
+        if self.image.declared != declaration:
             self.journal.append(declaration)
-        return chosen
+        return declaration.shards, None
 
     def _recover(self, boot: str, tell: Tell) -> Recovered:
         doubted = doubtful(self.journal.chain, synced_number(self.disk, self.journal.chain), boot)

@@ -10,7 +10,7 @@ Merged layers can be large, and their inputs are kept: they are synced when noth
 from collections.abc import Iterable
 
 from nosync.journal.chain import Chain
-from nosync.journal.entries import Computed, Merged, Opened, Restored
+from nosync.journal.entries import Adopted, Computed, Merged, Opened, Restored
 from nosync.journal.journal import Journal
 from nosync.journal.names import record_name
 from nosync.journal.record import Record
@@ -81,7 +81,7 @@ class HostTier:
 def layers_of(record: Record) -> Iterable[LayerInfo]:
     """Layers that a record is not whole without."""
     for entry in record.entries:
-        if isinstance(entry, Computed | Restored):
+        if isinstance(entry, Computed | Restored | Adopted):
             yield from entry.layers
 
 

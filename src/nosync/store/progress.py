@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from nosync.journal.entries import Restored
+from nosync.journal.entries import Adopted, Restored
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.journal.record import Record
@@ -19,5 +19,5 @@ def epoch_on(journal: Journal, number: int) -> int:
 def epoch_before(image: Image, unknown: Iterable[Record], number: int) -> int:
     """The same without a running journal; `unknown` are the records behind `number`. Pure."""
     late = [epoch for epoch, record in image.computed_in.items() if record > number]
-    restored = [entry for record in unknown for entry in record.entries if isinstance(entry, Restored)]
+    restored = [entry for record in unknown for entry in record.entries if isinstance(entry, Restored | Adopted)]
     return min([image.epoch, *(epoch - 1 for epoch in late), *(layer.lower - 1 for entry in restored for layer in entry.layers)])

@@ -12,7 +12,7 @@ epochs. When idle it ships merged layers that shorten what a recovery would have
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from nosync.journal.entries import Computed, Restored, RolledBack
+from nosync.journal.entries import Adopted, Computed, Restored, RolledBack
 from nosync.journal.journal import Journal, fenced_by
 from nosync.journal.names import LAYERS
 from nosync.model.errors import Conflict
@@ -122,7 +122,7 @@ class LayerShipper:
                     case Computed():
                         for layer in entry.layers:
                             self.waiting.setdefault((layer.operator, layer.shard), []).append(layer)
-                    case Restored() | RolledBack():
+                    case Restored() | Adopted() | RolledBack():
                         self._begin_again()
             self.number = record.number
         return bool(records)
@@ -131,6 +131,8 @@ class LayerShipper:
         traces = self._traces()
         self.waiting = {place: uncovered(layers, self.placed) for place, layers in traces.items()}
         self.spans = {span for layers in traces.values() for span in spans(layers, self.placed)}
+        with self.journal.lock:  # what came with a changed program has no state of earlier epochs, here or there
+            self.spans |= {(1, begun.epoch + 1) for begun in self.journal.image.begun.values()}
 
     def _traces(self) -> dict[Place, list[LayerInfo]]:
         with self.journal.lock:

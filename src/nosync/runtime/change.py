@@ -1,0 +1,119 @@
+"""What became of a program since the state in a home was made. Pure: two declarations in, a difference out.
+
+State belongs to who would make it again: an operator is known by its fingerprint, and takes over the name under which the home has its
+state, wherever the program now says it. Names of what is gone are never used again, so that no reader of an old epoch can take one for
+another.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from nosync.journal.entries import Declared
+from nosync.model.errors import Invalid
+
+Changed = Literal["refuse", "rebuild", "discard"]
+CHOICES = ("refuse", "rebuild", "discard")
+AGAIN = re.compile(r"@\d+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Names of operators by what became of them. `changed` and `new` ones have no state yet, that of `gone` ones has no use any more."""
+
+    kept: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    new: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+
+    @property
+    def fresh(self) -> tuple[str, ...]:
+        """Those without state."""
+        return self.changed + self.new
+
+    def __bool__(self) -> bool:
+        return bool(self.changed or self.new or self.gone)
+
+    def __str__(self) -> str:
+        kinds = (("changed", self.changed), ("new", self.new), ("gone", self.gone))
+        return ", ".join(f'"{base(name)}" is {kind}' for kind, names in kinds for name in names)
+
+
+def base(name: str) -> str:
+    """The name that the program gives an operator, without what tells it from an earlier one."""
+    return AGAIN.sub("", name)
+
+
+def names_for(wanted: Sequence[tuple[str, str]], old: Mapping[str, str], retired: Iterable[str] = ()) -> list[str]:
+    """A name for each (name, fingerprint) that a program asks for: that of the same state in the home, else one that was never used."""
+    chosen: list[str | None] = [None] * len(wanted)
+    free = dict(old)
+    for fits in (_same_name, _same_base, lambda one, other: True):
+        for place, (name, fingerprint) in enumerate(wanted):
+            if chosen[place] is None:
+                found = next((other for other, mark in free.items() if mark == fingerprint and fits(name, other)), None)
+                if found is not None:
+                    chosen[place] = found
+                    del free[found]
+    used = {*old, *retired, *(name for name in chosen if name)}
+    final = []
+    for place, (name, _) in enumerate(wanted):
+        found = chosen[place] or _unused(base(name), used)
+        used.add(found)
+        final.append(found)
+    return final
+
+
+def _same_name(one: str, other: str) -> bool:
+    return one == other
+
+
+def _same_base(one: str, other: str) -> bool:
+    return base(one) == base(other)
+
+
+def _unused(name: str, used: set[str]) -> str:
+    number, found = 1, name
+    while found in used:
+        number += 1
+        found = f"{name}@{number}"
+    return found
+
+
+def difference(old: Declared, new: Declared) -> Difference:
+    """What is to be done to go on with the new program. Its operators have their names from `names_for`."""
+    fresh = [name for name in new.operators if name not in old.operators]
+    left = [name for name in old.operators if name not in new.operators]
+    before, after = {base(name) for name in left}, {base(name) for name in fresh}
+    return Difference(
+        kept=tuple(name for name in new.operators if name in old.operators),
+        changed=tuple(name for name in fresh if base(name) in before),
+        new=tuple(name for name in fresh if base(name) not in before),
+        gone=tuple(name for name in left if base(name) not in after),
+    )
+
+
+def check_same_flow(old: Declared, new: Declared) -> None:
+    """Refuses a home of another flow, or one whose state means something else under these settings."""
+    if old.flow != new.flow:
+        raise Invalid(f'this home belongs to flow "{old.flow}", not to "{new.flow}"', hint="Give each flow a home of its own.")
+    if old.shards != new.shards:
+        raise Invalid(f"this home has {old.shards} shards, not {new.shards}", hint=f"Start with shards={old.shards}, or without shards=.")
+    for name, value in old.settings.items():
+        if new.settings.get(name) != value:
+            raise Invalid(
+                f"this home was made with {name}={value}, now it is {new.settings.get(name)}",
+                hint=f'Set spark.conf.set("{name}", "{value}") before declaring the flow, or use a new home.',
+            )
+
+
+def check_choice(found: Difference, changed: Changed, epoch: int) -> None:
+    """Refuses to go on with a changed program unless the caller said how."""
+    if changed == "refuse" and found:
+        keeping = f"{len(found.kept)} of {len(found.kept) + len(found.fresh)} operators keep their state"
+        raise Invalid(
+            f"the program has changed since epoch {epoch}: {found}",
+            hint=f'Pass changed="rebuild" to compute what is new or changed from the input of epochs 1 to {epoch} ({keeping}), '
+            'changed="discard" to let it begin empty with the next epoch, or use a new home. The state of what is gone is dropped.',
+        )

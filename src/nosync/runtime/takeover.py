@@ -1,0 +1,136 @@
+"""A changed program takes over: what is new or changed is rebuilt from all input, or begins empty; the rest keeps its state.
+
+Promise: until the one record that says so is there, the home belongs to the program before; a crash or a failing query leaves it at that.
+Rebuilding goes the way of recovery: all epochs as one job that writes the traces wanted and no other (epoch by epoch where that matters).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from nosync.journal.entries import Adopted, Declared, Opened
+from nosync.journal.image import Covers, Image
+from nosync.journal.journal import Journal
+from nosync.journal.past import Shelves, openings
+from nosync.model.engine import Engine
+from nosync.model.errors import Corrupt, Invalid
+from nosync.model.layers import LayerInfo
+from nosync.model.store import Disk, Remote
+from nosync.model.watermark import newest
+from nosync.recovery.restore import Tell
+from nosync.runtime.change import Changed, Difference, base
+from nosync.state.cover import cover
+from nosync.store.host import HostTier
+
+Targets = Mapping[str, frozenset[int]]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A program that is to take over. `targets` are the traces and shards without state, `above` those and all they are computed from;
+    `sources` feed them, `sinks` are those without a past. `doubts` say why operators cannot begin empty, `recorded` ones among those above
+    cannot be computed again.
+    """
+
+    declaration: Declared
+    difference: Difference
+    targets: Targets
+    above: Targets
+    sources: frozenset[str]
+    sinks: tuple[str, ...]
+    stepwise: bool
+    doubts: Mapping[str, str]
+    recorded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Takeover:
+    """What a changed program found. Empty where it was the same."""
+
+    epoch: int = 0
+    kept: tuple[str, ...] = ()
+    rebuilt: tuple[str, ...] = ()
+    emptied: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+
+def check_possible(change: Change, changed: Changed, image: Image) -> None:
+    """Refuses what could not be carried out, before anybody is fenced."""
+    known = image.declared.sinks if image.declared else {}
+    for sink in change.sinks if changed == "rebuild" else ():
+        if sink in known:
+            raise Invalid(
+                f'sink "{sink}" cannot be rebuilt: its target has what the query before gave',
+                hint='Give the sink another name and an empty target: it gets all rows at once, then changes. Or pass changed="discard" to '
+                "send only what changes from now on.",
+            )
+    trimmed = {source: image.trimmed[source] for source in sorted(change.sources) if image.trimmed.get(source)}
+    if changed == "rebuild" and trimmed:
+        source, epoch = next(iter(trimmed.items()))
+        names = ", ".join(f'"{base(name)}"' for name in change.difference.fresh)
+        raise Invalid(
+            f'{names} cannot be rebuilt: the input of "{source}" up to epoch {epoch} was deleted once it was no longer needed',
+            hint='Pass changed="discard" to let it begin empty, or start on a new home with all input.',
+        )
+    if changed == "rebuild" and change.recorded:
+        raise Invalid(
+            f'"{base(change.recorded[0])}" is not deterministic: neither it nor what is new behind it can be computed again',
+            hint='Pass changed="discard", or start on a new home.',
+        )
+    if changed == "discard" and change.doubts:
+        name, reason = next(iter(change.doubts.items()))
+        raise Invalid(f'"{base(name)}" cannot begin empty: {reason}', hint='Pass changed="rebuild".')
+
+
+@dataclass
+class Taking:
+    """Carries a change out."""
+
+    journal: Journal
+    disk: Disk
+    remote: Remote | None
+    engine: Engine
+    tell: Tell
+
+    def take_over(self, change: Change, changed: Changed) -> Takeover:
+        epoch, found = self.journal.image.epoch, change.difference
+        rebuilding = changed == "rebuild" and bool(change.targets)
+        layers, seen = self._rebuilt(change, epoch) if rebuilding else ((), {})
+        host = HostTier(self.journal, self.disk)
+        host.step()  # no restart of the host may lead back behind this
+        first = 1 if change.stepwise else epoch
+        begun = dict.fromkeys(change.targets, first if rebuilding else epoch + 1)
+        released = dict.fromkeys(change.sinks, first - 1 if rebuilding else epoch)
+        self.journal.append(change.declaration, Adopted(epoch, layers, begun, not rebuilding, released, seen))
+        host.step()  # nor make it undone once a sink has something of it
+        fresh = found.fresh
+        return Takeover(epoch, found.kept, fresh if rebuilding else (), () if rebuilding else fresh, found.gone)
+
+    def _rebuilt(self, change: Change, epoch: int) -> tuple[tuple[LayerInfo, ...], dict[str, int]]:
+        """The layers of all epochs up to this one, of the traces that the change asks for, and the newest event times in them."""
+        self.tell(f"rebuilding {', '.join(base(name) for name in change.difference.fresh)} from epochs 1 to {epoch}")
+        shelves = Shelves(self.disk, self.remote)
+        known = [entry for entry in openings(shelves, self.journal.base, self.journal.after(self.journal.base)) if entry.epoch <= epoch]
+        self._fetch(known)
+        if not change.stepwise:
+            return self.engine.compute(known, lambda operator: {}, change.targets).layers, {}
+        made: list[LayerInfo] = []
+        seen: dict[int, dict[str, int]] = {0: {}}  # after each epoch
+        for entry in known:
+            outcome = self.engine.compute([entry], _as_of(made, entry.epoch - 1), change.above, lambda epoch: seen.get(epoch - 1, {}))
+            made += outcome.layers
+            seen[entry.epoch] = newest(seen[entry.epoch - 1], outcome.seen)
+        return tuple(layer for layer in made if layer.operator in change.targets), seen[epoch]
+
+    def _fetch(self, entries: Sequence[Opened]) -> None:
+        """Input of ours that a lost disk took along."""
+        for name in (name for entry in entries for name in entry.files):
+            if not self.disk.exists(name) and (self.remote is None or not self.remote.download(name, self.disk)):
+                raise Corrupt(f'input "{name}" is gone', hint='Pass changed="discard", or put it back.')
+
+
+def _as_of(made: Sequence[LayerInfo], epoch: int) -> Callable[[str], Covers]:
+    """Covers from what was made so far."""
+    places: dict[str, dict[int, list[LayerInfo]]] = {}
+    for layer in made:
+        places.setdefault(layer.operator, {}).setdefault(layer.shard, []).append(layer)
+    return lambda operator: {shard: cover(layers, epoch) for shard, layers in places.get(operator, {}).items()}

@@ -1,0 +1,183 @@
+"""Histories in which the program changes now and then: an operator and a sink of their own come with each version, those before are gone.
+
+The operator sums events by their remainder; by which number depends on the version, so that state of another version would be noticed.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from nosync.journal.entries import Declared, Opened
+from nosync.model.engine import Covers, Outcome
+from nosync.model.layers import LayerInfo
+from nosync.model.watermark import History as Times
+from nosync.model.watermark import nothing_seen
+from nosync.recovery.plan import Shape
+from nosync.recovery.restore import Recovered
+from nosync.runtime.change import difference
+from nosync.runtime.takeover import Change, Taking
+
+from .history import History, Life, Sink
+from .program import SHAPE, Broken, DictEngine, events_of
+from .world import World
+
+
+def names(version: int) -> tuple[str, str]:
+    """The operator and the sink's output of a version."""
+    return f"rests@{version}", f"more {version}/rows"
+
+
+class ChangedEngine(DictEngine):
+    """Computes one more operator, and its change for one more sink."""
+
+    version = 0
+
+    def compute(
+        self, openings: Sequence[Opened], covers: Covers, targets: Mapping[str, frozenset[int]] | None = None, seen: Times = nothing_seen
+    ) -> Outcome:
+        outcome = super().compute(openings, covers, targets)
+        if not self.version:
+            return outcome
+        files = {name: file.content for name, file in self.disk.files.items() if name.startswith("input/")}
+        operator, output = names(self.version)
+        before = self._state(operator, covers)
+        after = dict(before)
+        for event in [event for opened in openings for event in events_of(opened, self.lasting, files)]:
+            after[event % (self.version + 2)] = after.get(event % (self.version + 2), 0) + event
+        lower, upper = openings[0].epoch, openings[-1].epoch + 1
+        change = {key: after[key] for key in sorted(after) if after[key] != before.get(key)}
+        made: list[LayerInfo] = []
+        for shard in (0, 1):
+            mine = {key: value for key, value in change.items() if key % 2 == shard}
+            if mine and (targets is None or shard in targets.get(operator, ())):
+                made.append(self._write(operator, shard, lower, upper, mine))
+        if change and (targets is None or 0 in targets.get(output, ())):
+            made.append(self._write(output.replace("/", "%2F"), 0, lower, upper, change))
+            made[-1] = replace(made[-1], operator=output)
+        return replace(outcome, layers=(*outcome.layers, *made))
+
+
+class ChangingLife(Life):
+    """A run of the newest version, or of the one before where that cannot be rebuilt."""
+
+    history: ChangingHistory
+
+    def make_engine(self) -> DictEngine:
+        engine = ChangedEngine(self.history.disk, self.history.lasting, self.journal.run)
+        image = self.journal.image
+        self.before = int(image.declared.settings["version"]) if image.declared else 0
+        engine.version = self.version = self.before if image.trimmed else self.history.version
+        return engine
+
+    def shape(self) -> Shape:
+        if not self.version:
+            return SHAPE
+        operator, output = names(self.version)
+        more = {operator: frozenset([operator]), output: frozenset([operator, output])}
+        return Shape({**SHAPE.feeders, **more}, {**SHAPE.sinks, output: f"more {self.version}"})
+
+    def sinks(self) -> dict[str, Any]:
+        more = {f"more {self.version}": self.history.more(self.version).release} if self.version else {}
+        return {**super().sinks(), **more}
+
+    def take_over(self) -> None:
+        image = self.journal.image
+        if self.version == self.before and image.declared is not None:
+            return
+        shape = self.shape()
+        operators = dict.fromkeys(shape.feeders, "same")
+        feeding = {trace: sorted(needed) for trace, needed in shape.feeders.items()}
+        retired = [name for version in range(1, self.version) for name in names(version)]
+        declaration = Declared("f", 2, {"version": str(self.version)}, operators, {}, {}, feeding, retired=retired)
+        if not image.epoch:
+            self.journal.append(declaration)
+            return
+        operator, output = names(self.version)
+        targets = {operator: frozenset([0, 1]), output: frozenset([0])} if self.version else {}
+        old = image.declared or replace(declaration, operators=dict.fromkeys(SHAPE.feeders, "same"))
+        sources, sinks = frozenset(["lasting", "fleeting"]), (f"more {self.version}",) if self.version else ()
+        change = Change(declaration, difference(old, declaration), targets, targets, sources, sinks, self.version % 2 == 0, {})
+        Taking(self.journal, self.history.disk, self.history.remote, self.engine, lambda text: None).take_over(change, "rebuild")
+        self.history.adopted += 1
+
+    def deliver(self, sink: str, epoch: int) -> None:
+        if sink == "sink":
+            return super().deliver(sink, epoch)
+        if self.history.newest_at_last_operation > self.journal.generation:
+            raise Broken(f"run {self.journal.run} was fenced and began to deliver epoch {epoch} to {sink}")
+        trace = self.journal.image.traces.get(names(self.version)[1], {}).get(0, [])
+        layers = [layer for layer in trace if layer.upper == epoch + 1]
+        content = self.engine.read(layers[-1]) if layers else {}
+        self.history.world.operation("sink", "deliver", lambda: self.history.more(self.version).take(epoch, content))
+        return None
+
+
+class First(Sink):
+    """Its first epoch may be any: what was before comes with it."""
+
+    def take(self, epoch: int, content: dict[str, Any]) -> None:
+        if not self.got:
+            self.got[epoch] = content
+        super().take(epoch, content) if min(self.got) < epoch else self._again(epoch, content)
+
+    def _again(self, epoch: int, content: dict[str, Any]) -> None:
+        if self.got.get(epoch) != content:
+            raise Broken(f"epoch {epoch} was delivered as {self.got.get(epoch)} and then as {content}")
+
+
+class ChangingHistory(History):
+    """Now and then the next start is one of a new version. Chance of its own: the rest is as in the history of the same seed."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.change = random.Random(seed)
+        self.version, self.adopted = 0, 0
+        self.others: dict[int, First] = {}
+
+    def more(self, version: int) -> First:
+        return self.others.setdefault(version, First(self.sink.release))
+
+    def start(self) -> None:
+        if self.change.random() < 0.3:
+            self.version += 1
+        self.life = ChangingLife(self)
+
+    def life_acts(self) -> None:
+        """A run that was fenced in the middle of something may find its files gone: the program that took over had no use for them."""
+        life = self.life
+        try:
+            super().life_acts()
+        except Broken as error:
+            if life is None or "was to be read" not in str(error) or self.generation() <= life.journal.generation:
+                raise
+            self.life = None
+
+    def check_recovery(self, done: Recovered) -> None:
+        """What was rebuilt may have to be computed once more: it has not been safe for as long as its epochs."""
+
+    def _check_answers(self, life: Life, known: list[Opened]) -> None:
+        super()._check_answers(life, known)
+        assert isinstance(life, ChangingLife)
+        image, version = life.journal.image, life.version
+        if not version:
+            return
+        stored = {name: file.content for name, file in self.disk.files.items()} | (self.remote.files if self.remote else {})
+        wanted: dict[int, int] = {}
+        for event in [event for entry in known for event in events_of(entry, self.lasting, stored)]:
+            wanted[event % (version + 2)] = wanted.get(event % (version + 2), 0) + event
+        found = life.engine._state(names(version)[0], lambda name: image.covers(name, image.epoch))
+        got = {int(key): value for _, content in sorted(self.more(version).got.items()) for key, value in content.items()}
+        if not found == got == wanted:
+            raise Broken(f"version {version}: {found} is kept and {got} was delivered, not {wanted}")
+        if {trace for trace in image.traces if "@" in trace} - {names(version)[0]}:
+            raise Broken(f"state of other versions is still there: {sorted(image.traces)}")
+
+
+def simulate_changes(seed: int, steps: int = 60) -> tuple[World, int]:
+    """Raises `Broken` where the contract is not kept; says how often a program took over."""
+    history = ChangingHistory(seed)
+    history.run(steps)
+    return history.world, history.adopted
