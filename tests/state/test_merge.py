@@ -11,6 +11,7 @@ import pytest
 
 from nosync.model.errors import Internal
 from nosync.state.canonical import canonical_bytes
+from nosync.state.expiry import Expired
 from nosync.state.layer import Layer, open_layer, split_blocks, write_layer
 from nosync.state.merge import concat, consolidate, merge_diffs, merge_upserts, scan, union_schema
 
@@ -210,6 +211,16 @@ def test_a_hash_with_many_rows_is_merged_in_pieces(tmp_path: Path) -> None:
     given = {row for layer in layers for block in layer.blocks for row in block.column("_row").to_pylist()}
     assert merged.column("_row").to_pylist() == sorted(given)
     assert sum(merged.column("_count").to_pylist()) == 6000
+
+
+def test_the_rows_of_a_session_stay_together_until_it_ends(tmp_path: Path) -> None:
+    places = np.arange(300, dtype=np.uint64)
+    spans = pa.array([{"start": place * 10, "end": place * 10 + 10} for place in range(300)])
+    columns = {"_hash": np.full(300, 7, np.uint64), "_row": places, "x": spans, "_count": np.ones(300, np.int64)}
+    layer = open_blocks(tmp_path, "diffs", 1, pa.RecordBatch.from_pydict(columns), 10)
+    kept = merge_diffs([layer], expired=Expired("x", 2999, chained=True), block_rows=10)
+    assert sum(block.num_rows for block in kept) == 300
+    assert not list(merge_diffs([layer], expired=Expired("x", 3000, chained=True), block_rows=10))
 
 
 def test_diffs_without_payload_columns_are_summed() -> None:

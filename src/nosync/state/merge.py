@@ -120,7 +120,7 @@ def merge_diffs(
 ) -> Iterator[pa.RecordBatch]:
     """Each payload once with the sum of its counts; what sums to 0 is gone, and so is what has expired."""
     schema = union_schema([layer.schema for layer in cover], "diffs")
-    for pieces in _ranges(cover, block_rows):
+    for pieces in _ranges(cover, block_rows, divides=not (expired and expired.chained)):
         batch = consolidate(concat(pieces, schema, "diffs"), runs=True)
         yield from split_blocks(_living(batch, expired), block_rows, BLOCK_BYTES)
 
@@ -183,6 +183,7 @@ class _Cursor:
     layer: Layer
     step: int
     starts: Index
+    divides: bool
     position: int = 0
 
     def horizon(self) -> Place | None:
@@ -209,7 +210,7 @@ class _Cursor:
         return int(self.layer.hashes(block)[row]), LAST if rows is None else int(rows[row])
 
     def _rows(self, block: int) -> Hashes | None:
-        column = self.layer.column(block, ROW)
+        column = self.layer.column(block, ROW) if self.divides else None
         return None if column is None else column.to_numpy()
 
     def _rank(self, cut: Place | None) -> int:
@@ -231,15 +232,18 @@ def _span(hashes: Hashes, hash: int) -> tuple[int, int]:
     return int(np.searchsorted(hashes, np.uint64(hash), side="left")), int(np.searchsorted(hashes, np.uint64(hash), side="right"))
 
 
-def _cursor(layer: Layer, block_rows: int) -> _Cursor:
+def _cursor(layer: Layer, block_rows: int, divides: bool) -> _Cursor:
     ends = np.cumsum([0] + [block.num_rows for block in layer.blocks], dtype=np.int64)
     by_bytes = BLOCK_BYTES * layer.rows // max(1, layer.info.bytes)  # wide rows: fewer at a time
-    return _Cursor(layer, max(1, min(block_rows, by_bytes)), ends[:-1])
+    return _Cursor(layer, max(1, min(block_rows, by_bytes)), ends[:-1], divides)
 
 
-def _ranges(cover: Sequence[Layer], block_rows: int) -> Iterator[list[pa.RecordBatch]]:
-    """Slices of all layers between common places, ascending; in each list the newest layer's come first."""
-    cursors = [_cursor(layer, block_rows) for layer in cover if layer.rows]
+def _ranges(cover: Sequence[Layer], block_rows: int, divides: bool = True) -> Iterator[list[pa.RecordBatch]]:
+    """Slices of all layers between common places, ascending; in each list the newest layer's come first.
+
+    `divides`: rows of one hash may come in several of them.
+    """
+    cursors = [_cursor(layer, block_rows, divides) for layer in cover if layer.rows]
     while any(cursor.position < cursor.layer.rows for cursor in cursors):
         cut = min((ahead for cursor in cursors if (ahead := cursor.horizon()) is not None), default=None)
         yield [piece for cursor in cursors for piece in cursor.advance(cut)]
