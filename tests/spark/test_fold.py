@@ -233,6 +233,71 @@ def test_a_fold_that_raises_stops_the_flow_naming_view_function_and_key(quick: S
         assert function is unpaired or "for key ('b',)" in text
 
 
+IDLE = datetime.timedelta(seconds=10)
+
+
+def visits(key: tuple[Any, ...], state: Any, rows: list[Any]) -> tuple[Any, list[Any], Any]:
+    """A visit ends ten seconds after its last row, as far as event time has come; a row of 0 ends the key without a word."""
+    if not rows:
+        return None, [(key[0], state.n, state.last)], None
+    if any(row.x == 0 for row in rows):
+        return None, [], None
+    last = max([row["at"] for row in rows] + ([state.last] if state else []))
+    return {"n": (state.n if state else 0) + len(rows), "last": last}, [], last + IDLE
+
+
+def told_visits(epochs: list[list[tuple[str, int, int]]]) -> list[list[tuple[str, int, int]]]:
+    """What is told in each epoch, going through them one by one; rows are (key, seconds, x). Ends with an epoch of no rows."""
+    there: dict[str, tuple[int, int, int]] = {}  # rows, last, when it ends
+    watermark, newest, found = -1, -1, []
+    for rows in [*epochs, []]:
+        ended = sorted(key for key, (_, _, end) in there.items() if end <= watermark)
+        found.append([(key, *there.pop(key)[:2]) for key in ended])
+        for key in sorted({row[0] for row in rows}):
+            mine = [row for row in rows if row[0] == key]
+            count, last, _ = there.pop(key, (0, 0, 0))
+            if all(x for _, _, x in mine):
+                last = max(last, *(at for _, at, _ in mine))
+                there[key] = (count + len(mine), last, max(last + 10, watermark + 1))
+        newest = max([newest, *(at for _, at, _ in rows)])
+        watermark = newest - 2
+    return found
+
+
+def test_timers_come_when_the_watermark_passes_them_through_stops_and_losses(quick: SparkSession, tmp_path: Path) -> None:
+    chance, start = random.Random(347), datetime.datetime(2024, 1, 1)  # some come with rows of their key, one is late when it is set
+    epochs = [[(chance.choice("abcdefg"), 8 * e + chance.randrange(-14, 8), chance.randrange(6)) for _ in range(3)] for e in range(1, 7)]
+
+    def flow() -> tuple[ns.Flow, Any]:
+        flow, source = ns.Flow("visits", quick), ns.memory("k string, at timestamp, x int")
+        rows = flow.source("s", source, watermark=("at", "2 seconds"))
+        state, output = "n int, last timestamp", "k string, n int, last timestamp"
+        flow.view("visits", ns.fold(rows, "k", visits, state, output, changing=True, timers=True))
+        return flow, source
+
+    for epoch, rows in enumerate([*epochs, []], start=1):
+        declared, source = flow()
+        life = Stepping(declared.program(), tmp_path, 2)
+        source.add([(key, start + datetime.timedelta(seconds=at), x) for key, at, x in rows])
+        step = life.step()
+        life.close()
+        assert step is not None and step["epoch"] == epoch
+    told = told_visits(epochs)
+    assert sum(map(len, told)) > 3 and told[-1]
+    for epoch in range(1, len(epochs) + 2):
+        utc, table = start.replace(tzinfo=datetime.UTC), ns.open(tmp_path).view("visits", at=epoch)
+        seen = [(row["k"], row["n"], round((row["last"] - utc).total_seconds())) for row in table.to_pylist()]
+        assert sorted(seen) == sorted(visit for part in told[:epoch] for visit in part), epoch
+    before, bits = contents(tmp_path), checksums(tmp_path)
+    for layer in list(ns.open(tmp_path).image.layers()):
+        if layer.lower > 2:
+            (tmp_path / layer.path).unlink()
+    life = Stepping(flow()[0].program(), tmp_path, 2)
+    assert life.step() is None  # nothing is left to close
+    life.close()
+    assert life.recovered.recomputed and (contents(tmp_path), checksums(tmp_path)) == (before, bits)
+
+
 def test_what_a_fold_cannot_do_is_told_at_once(quick: SparkSession) -> None:
     flow = ns.Flow("mistakes", quick)
     rows = flow.source("s", ns.memory("k string, x int, a array<int>"))
@@ -245,3 +310,5 @@ def test_what_a_fold_cannot_do_is_told_at_once(quick: SparkSession) -> None:
             ns.fold(rows, **(good | wrong))
     with pytest.raises(ns.Refused, match='folds rows that may be removed again with "running"'):
         flow.view("v", ns.fold(rows, **good))
+    with pytest.raises(ns.Refused, match='"running" sets timers, but there is no event time'):
+        flow.view("v", ns.fold(rows, **good, changing=True, timers=True))

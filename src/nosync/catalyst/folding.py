@@ -9,15 +9,17 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from nosync.catalyst.arrow import arrow_schema, arrow_type
 from nosync.catalyst.bridge import Java, children, data_type, items, kind
+from nosync.catalyst.event_time import clock_over
 from nosync.catalyst.fingerprint import FOLD_MARK, fingerprint, text
-from nosync.catalyst.graph import Hole, Operator, Template
+from nosync.catalyst.graph import DIFF, HASH, Hole, Operator, Template
 from nosync.catalyst.refusal import check_key
 from nosync.model.errors import Refused
 from nosync.model.picture import Account
+from nosync.model.watermark import EventClock
 
 if TYPE_CHECKING:
     from nosync.catalyst.query import Query
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Folding:
-    """What the user said. `order_by` are places of columns; `net`: rows may be removed again, and carry their `_diff`."""
+    """What the user said. `order_by` are places of columns; `net`: rows may be removed again, and carry their `_diff`. `timers`: the
+    function may ask to be called again; `naive`: at a time without a zone.
+    """
 
     function: Callable[..., Any]
     keys: StructType
@@ -35,6 +39,8 @@ class Folding:
     order_by: tuple[int, ...] = ()
     net: bool = False
     deterministic: bool = True
+    timers: bool = False
+    naive: bool = False
 
     @property
     def name(self) -> str:
@@ -60,6 +66,22 @@ class FoldNode(Operator):
     keys: pa.Schema
     columns: pa.Schema
     state: pa.Schema
+    clock: EventClock | None = None
+
+    @property
+    def ticks(self) -> bool:
+        return self.clock is not None
+
+    @property
+    def timers(self) -> str | None:
+        """The trace of its timers."""
+        return None if self.clock is None else f"{self.name}/timers"
+
+    @property
+    def fed(self) -> StructType:
+        """The columns of its feed."""
+        named = [StructField(f"k{i}", field.dataType) for i, field in enumerate(self.folding.keys.fields)]
+        return StructType([*named, *_numbered(self.folding.columns).fields, StructField(HASH, LongType()), StructField(DIFF, LongType())])
 
     @property
     def stepwise(self) -> bool:
@@ -71,12 +93,13 @@ class FoldNode(Operator):
 
     @property
     def traces(self) -> tuple[str, ...]:
-        return (self.name,) if self.record is None else (self.name, self.record)
+        return tuple(trace for trace in (self.name, self.timers, self.record) if trace is not None)
 
     @property
     def account(self) -> Account:
         keeps = "the state of each key" + (", and what was told" if self.record else "")
-        return Account(keeps, f"{self.folding.name} decides what to keep", "one call for each key that has new rows")
+        costs = "one call for each key that has new rows" + (", or whose time has come" if self.ticks else "")
+        return Account(keeps, f"{self.folding.name} decides what to keep", costs)
 
 
 def is_fold(plan: Java) -> bool:
@@ -91,9 +114,16 @@ def folded(query: "Query", plan: Java) -> Template:
             f'view "{query.view}" folds rows that may be removed again with "{folding.name}", which would not know',
             hint="Pass changing=True to fold: each row then carries its _diff, 1 for added and -1 for removed.",
         )
+    clock = clock_over(child)
+    if folding.timers and not clock.delays:
+        raise Refused(
+            f'view "{query.view}": "{folding.name}" sets timers, but there is no event time that could reach them',
+            hint="Give a source a watermark: flow.source(..., watermark=(column, delay)).",
+        )
     node = query.known(FoldNode, plan, [child])
     if node is None:
         node = _node(query, plan, child, folding)
+        node.clock = clock if folding.timers else None
         query.operators.append(node)
     output, carried = items(plan.output()), query.carried(placed=True)
     return Template(Hole(node, output + carried), output, carried, node.append_only)
@@ -105,7 +135,8 @@ def _node(query: "Query", plan: Java, child: Template, folding: Folding) -> Fold
         check_key(data_type(key), str(key.sql()), query.view)
     keys = [query.catalyst.normalised(key) for key in grouping]
     feed = query.feed(child, keys, [("k", keys), ("c", items(plan.functionExpr().children()))], rows=False)
-    said = f"{folding.state.simpleString()} {folding.output.simpleString()} {folding.order_by} {folding.net} {folding.deterministic}"
+    said = f"{folding.state.simpleString()} {folding.output.simpleString()} {folding.order_by} {folding.net}"
+    said += f" {folding.deterministic} {folding.timers}"
     feed.fingerprint = fingerprint(f"{text(plan, deep=False)} {said}", [child])
     return FoldNode(
         name=query.operator_name("fold"), feed=feed, schema=_numbered(folding.output), view=query.view, plan=plan, append_only=True,

@@ -6,9 +6,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructField, StructType, TimestampNTZType
 
 from nosync.catalyst.arrow import arrow_type
+from nosync.catalyst.event_time import MARK
 from nosync.catalyst.folding import Folding, marked
 from nosync.kernels.order import orderable
 from nosync.model.errors import Invalid
@@ -18,12 +19,13 @@ from nosync.spark.fold import fold_at_once
 def fold(
     rows: DataFrame,
     by: str | Sequence[str],
-    fn: Callable[[tuple[Any, ...], Any, list[Any]], tuple[Any, Any]],
+    fn: Callable[[tuple[Any, ...], Any, list[Any]], tuple[Any, ...]],
     state: str | StructType,
     output: str | StructType,
     order_by: str | Sequence[str] = (),
     changing: bool = False,
     deterministic: bool = True,
+    timers: bool = False,
 ) -> DataFrame:
     """What `fn(key, state, rows)` returns for each key that has new rows, epoch by epoch; to be used in views like any DataFrame.
 
@@ -33,6 +35,10 @@ def fold(
 
     The same arguments must give the same answer: an epoch may be computed again. With `deterministic=False` they need not: states and what
     was told are then taken from the log, and what is lost there on every tier cannot be had again.
+
+    With `timers=True` it returns a third thing, a datetime or None: when the watermark passes that time, and no later call has said
+    otherwise, it is called with no rows. A time that has passed already counts as soon as event time moves on. A key that is forgotten
+    has no timer.
 
     Of rows that may be removed again, `changing=True` gives those of the epoch that came or went, with `_diff` as their last column.
     Outside of a flow, all rows of a key come in one call.
@@ -52,8 +58,14 @@ def fold(
     kept, told = _schema(rows, state, "state"), _schema(rows, output, "output")
     by_name = StructType([StructField(name, rows.schema[name].dataType) for name in keys])
     places = tuple(names.index(name) for name in order)
-    folding = Folding(fn, by_name, StructType(list(rows.schema.fields)), kept, told, places, changing, deterministic)
+    options = changing, deterministic, timers, _naive(rows.schema)
+    folding = Folding(fn, by_name, StructType(list(rows.schema.fields)), kept, told, places, *options)
     return rows.groupBy(*keys).applyInArrow(_at_once(folding), told)
+
+
+def _naive(schema: StructType) -> bool:
+    """Whether event time comes without a zone."""
+    return any(MARK in field.metadata and isinstance(field.dataType, TimestampNTZType) for field in schema.fields)
 
 
 def _schema(rows: DataFrame, given: str | StructType, what: str) -> StructType:

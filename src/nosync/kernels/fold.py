@@ -20,12 +20,13 @@ from nosync.state.search import lookup
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """Keys that have rows, ascending by hash. `order` are places of rows, each key's from one of `starts` on; `weights` their diffs."""
+    """Keys that have rows, ascending by hash. `order` are places of rows, each key's from `starts` to `ends`; `weights` their diffs."""
 
     hashes: Uint64s
     keys: list[pa.Array]
     order: Int64s
     starts: Int64s
+    ends: Int64s
     weights: Int64s
 
 
@@ -56,7 +57,8 @@ def touch(
         weights = np.ones(len(order), np.int64)
     first = np.flatnonzero(np.concatenate((np.ones(min(len(order), 1), bool), group[order][1:] != group[order][:-1])))
     where = order[first]
-    return Touched(hashes[where], [key.take(pa.array(where)) for key in keys], order, first, weights)
+    ends = np.append(first[1:], len(order))[: len(first)]
+    return Touched(hashes[where], [key.take(pa.array(where)) for key in keys], order, first, ends, weights)
 
 
 def _codes(column: pa.Array) -> Int64s:

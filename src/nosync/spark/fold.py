@@ -7,21 +7,45 @@ returned, carries a note that names the fold, the view and the key.
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql.conversion import ArrowTableToRowsConversion, LocalDataToArrowConversion
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType, TimestampNTZType, TimestampType
 
-from nosync.catalyst.folding import Folding
+from nosync.catalyst.folding import Folding, FoldNode
 from nosync.kernels.fold import States, Touched, remembered, state_layer, touch
+from nosync.kernels.timers import due, effective, timer_layer, with_due
+from nosync.spark.final import calling
 from nosync.spark.retain import nonempty
 from nosync.spark.task import Work, column, emitted, stacked, unsigned
 from nosync.state.merge import consolidate
 
+if TYPE_CHECKING:
+    from nosync.spark.job import EpochJob
+
 Batches = Iterator[pa.RecordBatch]
 Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Where timers are kept, and the watermarks of the epoch before and of this one."""
+
+    work: Work
+    since: int | None
+    until: int | None
+
+
+def fold_input(job: "EpochJob", node: FoldNode) -> tuple[DataFrame, Timing | None]:
+    """What goes to the shards. Where there are timers, all shards are called."""
+    if node.clock is None or node.timers is None:
+        return job.rows(node.feed.piece), None
+    calls = calling(job, node.fed)
+    rows = job.rows(node.feed.piece).unionAll(calls) if job.piece_moves(node.feed.piece) else calls
+    return rows, Timing(job.work(node.timers, "diffs"), job.moment.watermark_before(node.clock), job.moment.watermark(node.clock))
 
 
 @dataclass(frozen=True)
@@ -36,6 +60,7 @@ class FoldTask:
     state: pa.Schema
     output: pa.Schema
     record: Work | None = None
+    timing: Timing | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         started = time.perf_counter()
@@ -47,10 +72,18 @@ class FoldTask:
         keys, rows = ([column(batch, field.name, field.type) for field in schema] for schema in (self.keys, self.columns))
         order_by = [rows[place] for place in self.folding.order_by]
         touched = touch(unsigned(batch, "_hash"), keys, rows, order_by, batch.column("_diff").to_numpy(), self.folding.net)
-        before = remembered(self.work.cover(shard), touched, self.state.types)
-        calls = Calls(self.folding, self.view, [tuple(key) for key in python_rows(touched.keys, self.folding.keys)])
-        calls.run(touched, before, rows)
-        self.work.hand_in(shard, batch.num_rows, state_layer(touched, before, calls.states(self.state)), started)
+        called = None if self.timing is None else due(self.timing.work.cover(shard), self.keys, self.timing.since, self.timing.until)
+        on_time = np.zeros(len(touched.hashes), bool)
+        if called is not None:
+            touched, on_time = with_due(touched, called)
+        before = remembered(self.work.cover(shard), touched, [*self.state.types, *([pa.int64()] if called else [])])
+        calls = Calls(self.folding, self.view, self.state, [tuple(key) for key in python_rows(touched.keys, self.folding.keys)])
+        calls.run(touched, before, rows, on_time)
+        after = calls.states()
+        if self.timing is not None and called is not None:
+            after.values.append(effective(calls.timers(), self.timing.until))
+            self.timing.work.hand_in(shard, len(called.hashes), timer_layer(self.keys, touched, called, on_time, before, after), started)
+        self.work.hand_in(shard, batch.num_rows, state_layer(touched, before, after), started)
         hashes = np.repeat(touched.hashes, [len(part) for part in calls.told]).view(np.int64)
         told = calls.columns(calls.told, self.folding.output, pa.schema(list(self.output)[:-2]))
         if self.record is not None:
@@ -80,40 +113,61 @@ class RecordTask:
 
 
 class Calls:
-    """The calls for some keys: their new states, and the rows that they told."""
+    """The calls for some keys: their new states, the rows that they told, and when they want to be called again."""
 
-    def __init__(self, folding: Folding, view: str, keys: list[Key]) -> None:
-        self.folding, self.view, self.keys = folding, view, keys
+    def __init__(self, folding: Folding, view: str, kept: pa.Schema, keys: list[Key]) -> None:
+        self.folding, self.view, self.kept, self.keys = folding, view, kept, keys
         self.after: list[Any] = []
         self.told: list[list[Any]] = []
+        self.times: list[Any] = []
 
-    def run(self, touched: Touched, before: States, rows: list[pa.Array]) -> None:
+    def run(self, touched: Touched, before: States, rows: list[pa.Array], on_time: np.ndarray) -> None:
+        """A key whose time has come is called for that first, without rows."""
         where = pa.array(touched.order)
         seen = python_rows([row.take(where) for row in rows], self.folding.columns, touched.weights if self.folding.net else None)
-        states = python_rows(before.values, self.folding.state)
-        alive, starts = before.alive.tolist(), [*touched.starts.tolist(), len(seen)]
-        for number, key in enumerate(self.keys):
-            state, told = self._call(key, states[number] if alive[number] else None, seen[starts[number] : starts[number + 1]])
+        states = python_rows(before.values[: len(self.kept)], self.folding.state)
+        facts = zip(self.keys, states, before.alive.tolist(), on_time.tolist(), touched.starts.tolist(), touched.ends.tolist(), strict=True)
+        for key, known, alive, timed, start, end in facts:
+            state, told, at = known if alive else None, list[Any](), None
+            if timed:
+                state, told, at = self._call(key, state, [])
+                state = None if state is None or start == end else self._again(key, state)
+            if start < end:
+                state, more, at = self._call(key, state, seen[start:end])
+                told = told + more
             self.after.append(state)
             self.told.append(told)
+            self.times.append(None if state is None else at)
 
-    def _call(self, key: Key, state: Any, rows: list[Any]) -> tuple[Any, list[Any]]:
+    def _call(self, key: Key, state: Any, rows: list[Any]) -> tuple[Any, list[Any], Any]:
         try:
             result = self.folding.function(key, state, rows)
-            if not isinstance(result, tuple) or len(result) != 2:
-                raise TypeError(f"a fold returns its new state and a list of rows, not {result!r}")
-            return result[0], list(result[1] or ())
+            if not isinstance(result, tuple) or len(result) != (3 if self.folding.timers else 2):
+                when = ", and when to be called again" if self.folding.timers else ""
+                raise TypeError(f"a fold returns its new state and a list of rows{when}, not {result!r}")
+            return result[0], list(result[1] or ()), result[2] if self.folding.timers else None
         except Exception as error:
             error.add_note(self._note(key))
             raise
 
+    def _again(self, key: Key, state: Any) -> Any:
+        """A state that was just returned, as the next call sees it."""
+        arrays = Calls(self.folding, self.view, self.kept, [key]).columns([[state]], self.folding.state, self.kept)
+        return python_rows(arrays, self.folding.state)[0]
+
+    def timers(self) -> pa.Array:
+        """When to call again, by key, in microseconds."""
+        schema = StructType([StructField("at", TimestampNTZType() if self.folding.naive else TimestampType())])
+        kept = pa.schema([("at", pa.timestamp("us", None if self.folding.naive else "UTC"))])
+        return self.columns([[(time,)] for time in self.times], schema, kept)[0].cast(pa.int64())
+
     def _note(self, key: Key) -> str:
         return f'in fold "{self.folding.name}" of view "{self.view}", for key {key!r}'
 
-    def states(self, kept: pa.Schema) -> States:
+    def states(self) -> States:
         """The new states, by key."""
         alive = np.array([state is not None for state in self.after], bool)
-        arrays = self.columns([[state] if state is not None else [] for state in self.after], self.folding.state, kept)
+        arrays = self.columns([[state] if state is not None else [] for state in self.after], self.folding.state, self.kept)
         places = pa.array(np.cumsum(alive) - 1, mask=~alive)
         return States(alive, [array.take(places) for array in arrays])
 
@@ -155,6 +209,6 @@ def fold_at_once(folding: Folding, rows: list[pa.Array], key: Key) -> pa.Table:
     nothing = np.zeros(len(rows[0]), np.uint64)
     touched = touch(nothing, [], rows, [rows[place] for place in folding.order_by], np.ones(len(nothing), np.int64), folding.net)
     seen = python_rows([row.take(pa.array(touched.order)) for row in rows], folding.columns, touched.weights if folding.net else None)
-    _, told = folding.function(key, None, seen)
+    told = folding.function(key, None, seen)[1]
     schema = pa.schema([(field.name, field.type) for field in LocalDataToArrowConversion.convert([None], folding.output, False).schema])
     return pa.table(arrow_columns(list(told or ()), folding.output, schema), schema=schema)

@@ -19,7 +19,7 @@ from nosync.catalyst.panes import PaneNode
 from nosync.spark.accumulate import AccumulateTask
 from nosync.spark.direct import FEW_SHARDS, DirectTask
 from nosync.spark.final import calling, final_change
-from nosync.spark.fold import FoldTask, RecordTask
+from nosync.spark.fold import FoldTask, RecordTask, fold_input
 from nosync.spark.join import JoinTask, MatchTask
 from nosync.spark.ledger import LedgerTask
 from nosync.spark.panes import PaneTask
@@ -141,8 +141,9 @@ def _fold(job: "EpochJob", node: FoldNode) -> DataFrame:
     record = None if node.record is None else job.work(node.record, "diffs")
     if record is not None and job.targets is not None:
         return job.setting.session.range(0, job.setting.shards, 1, job.setting.shards).mapInArrow(RecordTask(record, shapes[-1]), schema)
-    task = FoldTask(job.work(node.name, "upserts"), node.view, node.folding, *shapes, record)
-    return job.exchange(job.rows(node.feed.piece), node).mapInArrow(task, schema)
+    rows, timing = fold_input(job, node)
+    task = FoldTask(job.work(node.name, "upserts"), node.view, node.folding, *shapes, record, timing)
+    return job.exchange(rows, node).mapInArrow(task, schema)
 
 
 def _final(job: "EpochJob", node: FinalNode) -> DataFrame:
