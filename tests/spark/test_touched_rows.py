@@ -53,6 +53,18 @@ def test_epochs_shards_order_and_merging_do_not_matter(quick: SparkSession, tmp_
     assert checksums(tmp_path / "one") == checksums(tmp_path / "again") != {}
 
 
+def test_lost_layers_are_recomputed_as_they_were(quick: SparkSession, tmp_path: Path) -> None:
+    given = rows(2, 16)
+    fed(quick, tmp_path, [given[:10], given[10:]], given[:6], shards=2)
+    whole, sums = contents(tmp_path), checksums(tmp_path)
+    for layer in ns.open(tmp_path).image.layers():
+        if layer.lower == 3:
+            (tmp_path / layer.path).unlink()
+    flow, _ = flow_over(quick)
+    run_all(flow, tmp_path, shards=2)
+    assert contents(tmp_path) == whole and checksums(tmp_path) == sums
+
+
 def test_only_touched_groups_and_first_rows_are_recomputed(quick: SparkSession, tmp_path: Path) -> None:
     flow, source = ns.Flow("touched", quick), ns.memory("k string, x int")
     flow.source("s", source)

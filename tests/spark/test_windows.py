@@ -87,6 +87,10 @@ TOPS = [
     " where s > 3 and r between 2 and 3",
     "select s.k, s.x, y from s join (select x, k from s order by x, k limit 1) one on one.x = s.x",
     "select * from (select k, t from s order by k nulls last, t) offset 3",
+    "select k, x, (select z from b where b.k = s.k order by z limit 1) as z,"
+    " (select min(x) from (select x from s order by x limit 2)) as m from s",
+    "select b.k, x from b, lateral (select x from s where s.k = b.k order by x desc nulls last limit 1)",
+    "select count(*) as n from (select k from s limit 3)",
 ]
 
 

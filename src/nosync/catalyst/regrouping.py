@@ -78,7 +78,9 @@ class Regrouping:
     def _feed(self, first: "First | None") -> Template:
         columns = [("k", self.keys), ("c", self.child.output), ("o", [first.value] if first else [])]
         feed = self.query.feed(self.child, self.keys, columns, rows=first is None)
-        feed.fingerprint = fingerprint(" of ".join(text(node, deep=False) for node in self.nodes), [self.child])
+        says = " of ".join(text(node, deep=False) for node in self.nodes)
+        gives = [str(a.dataType().catalogString()) for a in self.output]  # a function's result says nothing of its types
+        feed.fingerprint = fingerprint(f"{says} {first and first.limit} {gives}", [self.child])
         return feed
 
 
