@@ -13,7 +13,7 @@ from .mutations import MUTATIONS
 from .program import Broken
 
 HISTORIES = 10_000
-CHANGING = 300
+CHANGING = 200
 Seen = Counter[tuple[str, str, str]]
 
 

@@ -6,6 +6,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+import nosync as ns
+from nosync.runtime.stepping import Stepping
 from nosync.testing import check
 from tests.spark.join_cases import SCHEMAS, changes
 
@@ -25,3 +27,18 @@ def test_the_row_that_stays_is_one_of_those_there_are(quick: SparkSession, tmp_p
         return repr(row) in map(repr, rows)
 
     check(quick, program, SCHEMAS, changes(5), tmp_path, 2, expected=expected, admissible={"row": one_of})
+
+
+def test_bloom_filters_say_what_they_kept_back(quick: SparkSession, tmp_path: Path) -> None:
+    flow, source = ns.Flow("once", quick), ns.memory("k int")
+    flow.view("once", flow.source("s", source).distinct())
+    stepping = Stepping(flow.program(), tmp_path, 1)
+    source.add([(k,) for k in range(5_000)])
+    stepping.step()
+    source.add([(k,) for k in range(4_900, 9_900)])
+    progress = stepping.step()
+    stepping.close()
+    assert progress is not None
+    figures = progress["stateOperators"][0]["bloomFilter"]
+    assert figures["found"] == 100 and 100 <= figures["passed"] < 500 and figures["asked"] > 4_900
+    assert ns.open(tmp_path).view("once").num_rows == 9_900

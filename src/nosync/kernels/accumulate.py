@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from nosync.kernels import exact, order
 from nosync.kernels.groups import Groups, Int64s, concat, decoded, sort_by_key
 from nosync.state.layer import Layer
-from nosync.state.search import lookup
+from nosync.state.search import Sifted, lookup
 
 Overflow = Literal["raise", "wrap", "null"]
 SUMS = ("sum", "square", "product")
@@ -57,6 +57,11 @@ class Accumulation:
     @property
     def families(self) -> tuple[Family, ...]:
         return tuple(dict.fromkeys(family for result in self.results for family in needed(result, self.inputs)))
+
+    @property
+    def mostly_new(self) -> bool:
+        """Whether it looks for duplicates: then most keys are met for the first time, and layers have Bloom filters."""
+        return not self.whole and all(result.function == "first" for result in self.results)
 
     @property
     def best(self) -> dict[str, pa.DataType]:
@@ -252,6 +257,7 @@ class Step:
 
     before: Groups
     after: Groups
+    sifted: Sifted
 
 
 def advance(spec: Accumulation, cover: Sequence[Layer], change: Groups) -> Step:
@@ -272,7 +278,7 @@ def advance(spec: Accumulation, cover: Sequence[Layer], change: Groups) -> Step:
     after.additive = normalise(spec, after.additive)
     for name, type in best.items():
         after.best[name] = _better(name, before.best[name], change.best.get(name, pa.nulls(len(change), type)))
-    return Step(before, after)
+    return Step(before, after, found.sifted)
 
 
 def _structural(name: str) -> bool:

@@ -1,6 +1,7 @@
 """What an epoch did, in the form of PySpark's own streaming progress."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -46,6 +47,9 @@ def _operators(receipts: Sequence[Receipt], late: Mapping[str, int], image: Imag
         figures["numRowsInput"] += receipt.rows
         figures["numRowsUpdated"] += receipt.layer.rows if receipt.layer else 0
         figures["taskMs"] = max(figures["taskMs"], receipt.millis)
+        if receipt.sifted and receipt.sifted.asked:
+            before = figures.get("bloomFilter", {})
+            figures["bloomFilter"] = {name: before.get(name, 0) + count for name, count in asdict(receipt.sifted).items()}
     for name, figures in by_name.items():
         newest = [layer for found in image.newest.get(name, {}).values() for layer in found]
         size = sum(layer.bytes for layer in newest)

@@ -12,11 +12,12 @@ from pyspark.accumulators import AccumulatorParam
 
 from nosync.model.errors import Internal
 from nosync.model.layers import LayerInfo
+from nosync.state.search import Sifted
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """One kernel run: rows that came in, the layer (none where nothing changed), milliseconds."""
+    """One kernel run: rows that came in, the layer (none where nothing changed), milliseconds, and what Bloom filters did."""
 
     operator: str
     shard: int
@@ -24,6 +25,7 @@ class Receipt:
     rows: int
     layer: LayerInfo | None
     millis: float = 0.0
+    sifted: Sifted | None = None
 
 
 class _Concatenation(AccumulatorParam[list[Receipt]]):

@@ -2,9 +2,11 @@
 
 A layer is an uncompressed Arrow IPC file. Its record batches are the *blocks*; the rows ascend by `_hash` (uint64) over the whole file.
 
-    schema metadata   format "1", flow, operator, shard, lower, upper, kind ("upserts" or "diffs"), run, rounds "0" (reserved)
+    schema metadata   format "2" ("1" had no sieves), flow, operator, shard, lower, upper, kind ("upserts" or "diffs"), run,
+                      rounds "0" (reserved)
     upserts           _hash, k0, k1, ... (the key, unique in the layer), n int64 (0 is a tombstone), additive and best columns
     diffs             _hash, _row uint64, payload columns, _count int64 (signed, never 0)
+    _sieve uint8      last, in layers that are mostly asked for what they do not have: the Bloom filter of the block (see `sieve`)
     block metadata    checksum (xxh3-64 hex of the serialised batch), rows
 
 Columns of upserts are sparse: a missing additive column is 0 in every row, a missing best column is null. A block is never empty;
@@ -29,8 +31,10 @@ import xxhash
 from nosync.model.errors import Corrupt
 from nosync.model.layers import Kind, LayerInfo
 from nosync.state.canonical import rows_equal
+from nosync.state.sieve import LEAST_ROWS, SIEVE, Words, sieve_of, words_of
 
-FORMAT = "1"
+FORMAT = "2"
+READABLE = ("1", FORMAT)
 HASH, ROW, COUNT, ROWS_IN_GROUP = "_hash", "_row", "_count", "n"
 # Families of columns that hold a chosen value rather than a sum: absent means null, not 0.
 BEST_FAMILIES = ("min", "max", "and", "or", "value")
@@ -46,12 +50,15 @@ _BARE = {
 
 
 class Layer:
-    """An open layer. Columns are views of the mapped file: reading a few rows touches a few pages."""
+    """An open layer. Columns are views of the mapped file: reading a few rows touches a few pages. `blocks` are without sieves."""
 
     def __init__(self, info: LayerInfo, schema: pa.Schema, blocks: list[pa.RecordBatch], checksums: list[str]) -> None:
         self.info = info
-        self.schema = schema
-        self.blocks = blocks
+        self.stored = schema
+        self.raw = blocks
+        self.sieved = schema.names[-1:] == [SIEVE]
+        self.schema = schema.remove(len(schema) - 1) if self.sieved else schema
+        self.blocks = [block.select(self.schema.names) for block in blocks] if self.sieved else blocks
         self.checksums = checksums
         self.inode = 0
         self._doubted: set[int] | None = None
@@ -68,10 +75,18 @@ class Layer:
 
     def hashes(self, block: int) -> Hashes:
         """The block's hashes, ascending, without a copy."""
+        self._settle(block)
+        return self._hashes[block]
+
+    def sieve(self, block: int) -> Words:
+        """The words of the block's Bloom filter, without a copy."""
+        self._settle(block)
+        return words_of(self.raw[block].column(len(self.stored) - 1).to_numpy(zero_copy_only=True))
+
+    def _settle(self, block: int) -> None:
         if self._doubted and block in self._doubted:
             verify_block(self, block)
             self._doubted.discard(block)
-        return self._hashes[block]
 
     def column(self, block: int, name: str) -> pa.Array | None:
         """The column in one block; None when the layer does not carry it."""
@@ -92,15 +107,18 @@ def write_layer(
     kind: Kind,
     run: str,
     schema: pa.Schema | None = None,
+    sieved: bool = False,
 ) -> LayerInfo:
     """Write the blocks, in order, and give the facts a receipt carries. The name appears whole or not at all, but is not fsynced.
 
-    `schema` matters only where there may be no block to take it from.
+    `schema` matters only where there may be no block to take it from. `sieved`: with a Bloom filter for each block, unless it is small.
     """
     facts = {"format": FORMAT, "flow": flow, "operator": operator, "shard": str(shard), "lower": str(lower), "upper": str(upper),
              "kind": kind, "run": run, "rounds": "0"}  # fmt: skip
     remaining = iter(blocks)
     first = next(remaining, None)
+    if sieved and first is not None and first.num_rows >= LEAST_ROWS:
+        first, remaining, schema = _sieved(first), map(_sieved, remaining), None
     bare = (schema or (first.schema if first is not None else _BARE[kind])).remove_metadata()
     target = Path(home) / path
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -137,14 +155,14 @@ def verify(layer: Layer) -> Layer:
     """Read every byte of the layer and compare checksums; `Corrupt` names the file and the block that changed."""
     for block in range(len(layer.blocks)):
         verify_block(layer, block)
-    if _whole_checksum(layer.schema.remove_metadata(), layer.checksums) != layer.info.checksum:
+    if _whole_checksum(layer.stored.remove_metadata(), layer.checksums) != layer.info.checksum:
         raise Corrupt(f'layer "{layer.info.path}" does not have checksum {layer.info.checksum}', RECOVER)
     return layer
 
 
 def verify_block(layer: Layer, number: int) -> None:
     """Compare one block with its checksum."""
-    block = layer.blocks[number]
+    block = layer.raw[number]
     try:
         block.validate()  # changed offsets must not be followed by the serialiser
         intact = _checksum(block) == layer.checksums[number]
@@ -245,6 +263,11 @@ def equal_rows_at(left: Sequence[pa.Array], left_index: Index, right: Sequence[p
     return same
 
 
+def _sieved(block: pa.RecordBatch) -> pa.RecordBatch:
+    hashes: Hashes = block.column(0).to_numpy(zero_copy_only=True)
+    return block.append_column(pa.field(SIEVE, pa.uint8()), sieve_of(hashes)) if block.num_rows else block
+
+
 def _write_blocks(
     file: Path, schema: pa.Schema, first: pa.RecordBatch | None, remaining: Iterator[pa.RecordBatch]
 ) -> tuple[int, list[str]]:
@@ -275,7 +298,9 @@ def _map(file: Path, info: LayerInfo) -> Layer:
 
 def _check_facts(layer: Layer) -> None:
     info, facts = layer.info, layer.schema.metadata or {}
-    expected = {"format": FORMAT} | {name: str(getattr(info, name)) for name in ("operator", "shard", "lower", "upper", "kind")}
+    if facts.get(b"format", b"").decode() not in READABLE:
+        raise Corrupt(f'layer "{info.path}" does not have format "{FORMAT}"', RECOVER)
+    expected = {name: str(getattr(info, name)) for name in ("operator", "shard", "lower", "upper", "kind")}
     for name, value in expected.items():
         if facts.get(name.encode()) != value.encode():
             raise Corrupt(f'layer "{info.path}" does not have {name} "{value}"', RECOVER)
