@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 
 import nosync as ns
 from nosync.runtime.stepping import Stepping
+from tests.spark.metamorphic import checksums
 
 EPOCHS = 3
 WORDS = {1: ["c", "r", "u", "INSERT", "+I", "+U", "1"], -1: ["d", "delete", "-D", "-1"]}
@@ -155,6 +156,29 @@ def test_changes_count_in_the_order_of_the_input_through_stops_and_losses(quick:
             (home / layer.path).unlink()
     stepped(quick, inputs, home, range(0))
     judge(home, inputs)
+
+
+def test_the_order_of_the_input_counts_however_spark_cuts_and_distributes_it(quick: SparkSession, tmp_path: Path) -> None:
+    chance = random.Random(2)
+    events = random_events(chance, 80, keyed=True)
+    for name, part in (("ü b", events[:50]), ("a%20", events[50:])):
+        write(tmp_path / "in", 1, name, "json", [{"op": word, "id": id, "name": n} for word, id, n in part])
+    found = []
+    for number, size in enumerate((1 << 20, 300)):
+        session = quick.newSession()
+        for setting in ("spark.sql.codegen.wholeStage", "spark.sql.codegen.factoryMode", "spark.sql.session.timeZone"):
+            session.conf.set(setting, quick.conf.get(setting) or "")
+        session.conf.set("spark.sql.files.maxPartitionBytes", size)
+        flow = ns.Flow("cuts", session)
+        source = ns.files(tmp_path / "in", format="json", schema="op string, id int, name string", changes="op")
+        flow.view("v", flow.source("users", source, key="id"))
+        life = Stepping(flow.program(), tmp_path / str(number), 2)
+        life.step()
+        life.close()
+        found.append(checksums(tmp_path / str(number)))
+    there, rejected = newest([events])
+    assert rows(tmp_path / "1", "v", 1) == Counter(there.values())
+    assert rejected and found[0] == found[1]
 
 
 def test_envelopes_are_opened_and_what_is_no_change_is_rejected(quick: SparkSession, tmp_path: Path) -> None:

@@ -121,7 +121,8 @@ class SparkEngine:
 
     def _refused(self, taken: Mapping[str, Sequence[Slice]], receipts: Sequence[Receipt]) -> dict[str, int]:
         """What ledgers have rejected: the rows that came to the views of it."""
-        operators = {f"{node.view}.rejected/rows": node.view for node in self.program.graph.operators if isinstance(node, LedgerNode)}
+        graph = self.program.graph
+        operators = {graph.views[f"{node.view}.rejected"].operator: node.view for node in graph.operators if isinstance(node, LedgerNode)}
         counts = {name: 0 for name in operators.values() if name in taken}
         for receipt in receipts:
             if receipt.operator in operators:
