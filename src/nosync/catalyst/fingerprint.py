@@ -13,6 +13,7 @@ from nosync.catalyst.graph import GatheredNode, Hole, Operator, SourceNode, Temp
 
 FOLD_MARK = "__fold_"  # and a number: part of the name of a fold's function in Spark's plan
 MARKED = re.compile(rf"{FOLD_MARK}\d+")
+NUMBERED = re.compile(r"_common_expr_\d+")  # what an optimised plan computes once, numbered through all queries of a session
 
 
 def digest(what: str) -> str:
@@ -26,12 +27,17 @@ def fingerprint(what: str, inputs: Sequence[Template]) -> str:
 
 def text(plan: Java, deep: bool = True) -> str:
     """A plan by what it says, free of the numbers that Spark gives out anew each time. What leaves stand for is said by `origins`."""
+    met: dict[str, str] = {}
+    return NUMBERED.sub(lambda found: met.setdefault(found[0], f"_common_expr_{len(met)}"), _said(plan, deep))
+
+
+def _said(plan: Java, deep: bool) -> str:
     if not children(plan):
         return kind(plan)
     expressions, sort = items(plan.expressions()), kind(plan.joinType()) if kind(plan) == "Join" else ""
     said = [MARKED.sub("", str(expression.sql())) for expression in expressions]
     own = f"{kind(plan)}{sort}{said}{_places(plan, expressions)}"
-    return own + (f"({', '.join(text(child) for child in children(plan))})" if deep else "")
+    return own + (f"({', '.join(_said(child, deep) for child in children(plan))})" if deep else "")
 
 
 def origins(template: Template, plan: Java) -> list[str]:
@@ -82,7 +88,8 @@ def _asked(plan: Java) -> set[str]:
 def _places(plan: Java, expressions: list[Java]) -> str:
     """Which columns of its input a node asks for, in order, where their names do not say it: both sides of a join may have an `x`."""
     columns = [column for child in children(plan) for column in items(child.output())]
-    if len({str(column.name()) for column in columns}) == len(columns):
+    names = {str(column.name()) for column in columns}
+    if len(names) == len(columns) and not any(map(NUMBERED.search, names)):
         return ""
     places = {str(column.exprId().toString()): place for place, column in enumerate(columns)}
     return str([places.get(identity) for expression in expressions for identity in _identities(expression)])

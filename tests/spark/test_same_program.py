@@ -1,0 +1,24 @@
+"""A program that is declared again is the same program, whatever numbers Spark gives out."""
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import nosync as ns
+
+NUMBERED = "select case when length(t) between 2 and 4 then 'b' when upper(t) between 'A' and 'B' then '' end, count(*) n from s group by 1"
+
+
+def test_a_query_whose_common_expressions_are_numbered_anew_is_the_same(quick: SparkSession, tmp_path: Path) -> None:
+    def flow() -> tuple[ns.Flow, ns.Source]:
+        declared, rows = ns.Flow("f", quick), ns.memory("t string")
+        declared.source("s", rows)
+        declared.sql(f"create view v as {NUMBERED}")
+        return declared, rows
+
+    for _ in range(2):
+        declared, rows = flow()
+        with declared.start(home=tmp_path, shards=1) as run:
+            rows.add([("abc",), ("a",)])
+            run.processAllAvailable()
+    assert sorted(row["n"] for row in ns.open(tmp_path).view("v").to_pylist()) == [2, 2]
