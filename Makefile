@@ -9,9 +9,12 @@ DEMO_ARGS ?=
 SIMULATE_ARGS ?=
 CRASH_ARGS ?=
 SCALE ?= 0.01
+SEEDS ?= 100
+RANDOM_SQL_ARGS ?=
+NEXMARK_ARGS ?=
 TPCH_ARGS ?=
 
-.PHONY: help setup demo test check simulate crash-test bench bench-durability tpch clean
+.PHONY: help setup demo test check simulate crash-test bench bench-durability tpch nexmark random-sql clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -48,6 +51,12 @@ bench-durability: $(READY) ## what durability costs and how soon a flow is back 
 
 tpch: $(READY) ## the 22 queries of TPC-H over tables that grow and shrink, against batch (SCALE=0.01, TPCH_ARGS="--only q1")
 	@$(VENV)/bin/python -m bench.tpch --scale $(SCALE) $(TPCH_ARGS)
+
+nexmark: $(READY) ## the queries of Nexmark, beside Spark Structured Streaming (NEXMARK_ARGS="--events 50000 --only q5")
+	@$(VENV)/bin/python -m bench.nexmark $(NEXMARK_ARGS)
+
+random-sql: $(READY) ## flows of random queries over random changes, against batch (SEEDS=1000, RANDOM_SQL_ARGS="--first 7")
+	@$(VENV)/bin/python -m tests.random_sql --seeds $(SEEDS) $(RANDOM_SQL_ARGS)
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log dist

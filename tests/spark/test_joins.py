@@ -1,6 +1,5 @@
 """Joins of every kind: at every epoch what Spark answers in batch, whatever comes and goes on either side."""
 
-import random
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,6 @@ from pyspark.sql import SparkSession
 
 from nosync.testing import Change, check
 from tests.spark.join_cases import SCHEMAS, check_queries
-from tests.spark.random_joins import query
 
 EQUALITIES = ["a.k = b.k", "x = y", "t = u and d = e", "t <=> u", "s = z and a.k <=> b.k"]
 KINDS = ["join", "left join", "right join", "full join", "left semi join", "left anti join"]
@@ -56,13 +54,6 @@ def test_set_operations(quick: SparkSession, tmp_path: Path) -> None:
     queries = [f"select k, t from a {operation} select k, u from b" for operation in sets]
     queries += ["select x from a except select y from b union select y from b where k = 1", "select * from a left semi join b"]
     check_queries(quick, tmp_path, [*queries, "select * from a left anti join b"], 31, shards=2)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_random_queries_of_joins_over_joins(quick: SparkSession, tmp_path: Path, seed: int) -> None:
-    chance = random.Random(seed)
-    queries = [query(chance, depth) for depth in (2, 3)]
-    check_queries(quick, tmp_path, queries, seed, shards=1 + seed)
 
 
 def test_joins_nest_with_aggregates_unions_and_each_other(quick: SparkSession, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Runs one program twice, as a flow epoch by epoch and by Spark in batch, and compares every view at every epoch."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,22 @@ def check(
 
     `expected` is the program for Spark where it differs from the flow's: it then gives what `admissible`, by column, decides with.
     """
+    for view, epoch, found in disagreements(spark, program, schemas, changes, home, shards, admissible, expected, tolerance):
+        raise AssertionError(f'view "{view}" at epoch {epoch} of {len(changes)} ({shards} shards): {found}')
+
+
+def disagreements(
+    spark: SparkSession,
+    program: Program,
+    schemas: Mapping[str, Schema],
+    changes: Sequence[Change],
+    home: Path,
+    shards: int = 2,
+    admissible: Mapping[str, Admissible] | None = None,
+    expected: Program | None = None,
+    tolerance: float = 1e-9,
+) -> Iterator[tuple[str, int, str]]:
+    """Like `check`, but tells everything that differs: the view, the epoch, and what is missing or too much."""
     fill(spark, program, schemas, changes, home, shards)
     opened = Home(home)
     for epoch in range(1, opened.epoch + 1):
@@ -84,7 +100,8 @@ def check(
         (expected or program)(batch)
         for view in batch.views:
             found = difference(batch.answer(view), opened.view(view, at=epoch), tolerance, admissible)
-            assert not found, f'view "{view}" at epoch {epoch} of {opened.epoch} ({shards} shards): {found}'
+            if found:
+                yield view, epoch, found
 
 
 def tables(spark: SparkSession, schemas: Mapping[str, Schema], changes: Sequence[Change]) -> dict[str, DataFrame]:

@@ -1,0 +1,16 @@
+"""Random SQL over random changes: each view at each epoch is what Spark answers in batch. The seed is in the test's name."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.random_sql.judge import grown, judge, told, wrong
+from tests.random_sql.shrink import shrunk
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", range(4))
+def test_random_queries_equal_recomputation(quick: SparkSession, seed: int) -> None:
+    case = grown(seed)
+    for view, text in wrong(judge(quick, case)).items():
+        smaller = shrunk(case.alone(view), lambda other: bool(wrong(judge(quick, other))), tries=20)
+        pytest.fail(f"seed {seed}: {told(smaller, text)}")
