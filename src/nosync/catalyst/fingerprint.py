@@ -13,6 +13,7 @@ from nosync.catalyst.graph import GatheredNode, Hole, Operator, SourceNode, Temp
 
 FOLD_MARK = "__fold_"  # and a number: part of the name of a fold's function in Spark's plan
 MARKED = re.compile(rf"{FOLD_MARK}\d+")
+ALIKE = "namedlambdavariable()"
 NUMBERED = re.compile(r"_common_expr_\d+")  # what an optimised plan computes once, numbered through all queries of a session
 
 
@@ -36,7 +37,7 @@ def _said(plan: Java, deep: bool) -> str:
         return kind(plan)
     expressions, sort = items(plan.expressions()), kind(plan.joinType()) if kind(plan) == "Join" else ""
     said = [MARKED.sub("", str(expression.sql())) for expression in expressions]
-    own = f"{kind(plan)}{sort}{said}{_places(plan, expressions)}"
+    own = f"{kind(plan)}{sort}{said}{_places(plan, expressions)}{_variables(said, expressions)}"
     return own + (f"({', '.join(_said(child, deep) for child in children(plan))})" if deep else "")
 
 
@@ -95,7 +96,15 @@ def _places(plan: Java, expressions: list[Java]) -> str:
     return str([places.get(identity) for expression in expressions for identity in _identities(expression)])
 
 
-def _identities(expression: Java) -> list[str]:
-    if kind(expression) == "AttributeReference":
+def _variables(said: list[str], expressions: list[Java]) -> str:
+    """Which variable of a lambda stands where: Spark prints them all alike."""
+    if not any(ALIKE in one for one in said):
+        return ""
+    found = [variable for expression in expressions for variable in _identities(expression, "NamedLambdaVariable")]
+    return str([found.index(variable) for variable in found])
+
+
+def _identities(expression: Java, sort: str = "AttributeReference") -> list[str]:
+    if kind(expression) == sort:
         return [str(expression.exprId().toString())]
-    return [identity for child in children(expression) for identity in _identities(child)]
+    return [identity for child in children(expression) for identity in _identities(child, sort)]
