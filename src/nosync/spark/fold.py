@@ -4,8 +4,10 @@ Rows and states become Python values, and results Arrow columns, once for all ke
 returned, carries a note that names the fold, the view and the key.
 """
 
+import gc
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +79,7 @@ class FoldTask:
         if called is not None:
             touched, on_time = with_due(touched, called)
         before = remembered(self.work.cover(shard), touched, [*self.state.types, *([pa.int64()] if called else [])])
-        calls = Calls(self.folding, self.view, self.state, [tuple(key) for key in python_rows(touched.keys, self.folding.keys)])
+        calls = Calls(self.folding, self.view, self.state, python_keys(touched.keys, self.folding.keys))
         calls.run(touched, before, rows, on_time)
         after = calls.states()
         if self.timing is not None and called is not None:
@@ -125,10 +127,11 @@ class Calls:
         """A key whose time has come is called for that first, without rows."""
         where = pa.array(touched.order)
         seen = python_rows([row.take(where) for row in rows], self.folding.columns, touched.weights if self.folding.net else None)
-        states = python_rows(before.values[: len(self.kept)], self.folding.state)
-        facts = zip(self.keys, states, before.alive.tolist(), on_time.tolist(), touched.starts.tolist(), touched.ends.tolist(), strict=True)
-        for key, known, alive, timed, start, end in facts:
-            state, told, at = known if alive else None, list[Any](), None
+        there = pa.array(np.flatnonzero(before.alive))
+        states = iter(python_rows([values.take(there) for values in before.values[: len(self.kept)]], self.folding.state))
+        facts = zip(self.keys, before.alive.tolist(), on_time.tolist(), touched.starts.tolist(), touched.ends.tolist(), strict=True)
+        for key, alive, timed, start, end in facts:
+            state, told, at = next(states) if alive else None, list[Any](), None
             if timed:
                 state, told, at = self._call(key, state, [])
                 state = None if state is None or start == end else self._again(key, state)
@@ -191,7 +194,26 @@ def python_rows(arrays: list[pa.Array], schema: StructType, weights: np.ndarray 
     """Columns as Rows, as PySpark's `collect` gives them; with weights, with their `_diff` last."""
     if weights is not None:
         schema, arrays = StructType([*schema.fields, StructField("_diff", LongType())]), [*arrays, pa.array(weights)]
-    return list(ArrowTableToRowsConversion.convert(pa.table(arrays, names=schema.names), schema))
+    with uncollected():
+        return list(ArrowTableToRowsConversion.convert(pa.table(arrays, names=schema.names), schema))
+
+
+def python_keys(arrays: list[pa.Array], schema: StructType) -> list[Key]:
+    """Columns as tuples."""
+    with uncollected():
+        return list(ArrowTableToRowsConversion.convert(pa.table(arrays, names=schema.names), schema, return_as_tuples=True))
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """No garbage collection: many new values that stay would be looked through again and again, for half of the time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def arrow_columns(rows: list[Any], schema: StructType, kept: pa.Schema) -> list[pa.Array]:
@@ -199,7 +221,8 @@ def arrow_columns(rows: list[Any], schema: StructType, kept: pa.Schema) -> list[
     if not rows:
         return [pa.nulls(0, field.type) for field in kept]
     nullable = StructType([StructField(field.name, field.dataType) for field in schema.fields])
-    table = LocalDataToArrowConversion.convert(rows, nullable, False).combine_chunks()
+    with uncollected():
+        table = LocalDataToArrowConversion.convert(rows, nullable, False).combine_chunks()
     found = [chunked.chunk(0) if chunked.num_chunks else pa.nulls(0, chunked.type) for chunked in table.columns]
     return [array if array.type == field.type else array.cast(field.type) for array, field in zip(found, kept, strict=True)]
 
