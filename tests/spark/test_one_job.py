@@ -114,3 +114,19 @@ def test_tasks_and_stages_that_are_retried_change_nothing(tmp_path: Path) -> Non
         retried = run_alone(tmp_path, master, mode)
         assert checksums(retried) == checksums(calm) != {}
         assert all(contents(retried, at=epoch) == contents(calm, at=epoch) for epoch in (1, 2, 3))
+
+
+def test_a_view_and_what_is_built_on_it_come_back_together(spark: SparkSession, tmp_path: Path) -> None:
+    def declared() -> tuple[ns.Flow, Any]:
+        flow, source = ns.Flow("lost", spark), ns.memory("k int, x int")
+        small = flow.view("small", flow.source("s", source).where("x < 9"))
+        flow.view("sums", small.groupBy("k").agg(F.sum("x").alias("x")))
+        return flow, source
+
+    flow, source = declared()
+    run_all(flow, tmp_path, [lambda: source.add([(k % 3, k) for k in range(12)]), lambda: source.remove([(1, 4)])], shards=SHARDS)
+    before = contents(tmp_path)
+    for layer in ns.open(tmp_path).image.layers():
+        (tmp_path / layer.path).unlink()
+    run_all(declared()[0], tmp_path, shards=SHARDS)
+    assert before["small"] and contents(tmp_path) == before

@@ -65,7 +65,7 @@ def records(graph: Graph) -> list[str]:
 
 
 def wanted_ends(graph: Graph, targets: Mapping[str, Iterable[int]]) -> list[Node]:
-    """The nodes to compute for some traces: those that no other of them is computed from."""
+    """The nodes to compute for some traces: those that no other of them is computed from, and views, whose rows are kept beside the way."""
     wanted = [node for node in stateful_nodes(graph) if any(trace in targets for trace in traces_of(node))]
     read = {id(one) for node in wanted for one in above(node) if one is not node}
-    return [node for node in wanted if id(node) not in read]
+    return [node for node in wanted if isinstance(node, ViewNode) or id(node) not in read]
