@@ -14,6 +14,7 @@ from nosync.journal.entries import Trimmed
 from nosync.runtime.stepping import Stepping
 from nosync.testing.batch import Batch
 from nosync.testing.rows import difference
+from tests.spark import test_event_time as event_time
 
 Views = Callable[[Any, DataFrame, DataFrame], None]
 ORDERS = [("ann", 5, "pen"), ("bob", 7, "ink"), ("ann", 9, "ink")]
@@ -217,3 +218,28 @@ def test_a_column_that_nobody_asks_for_is_no_change_and_is_null_in_what_was_ther
     stepping.close()
     house.rows["orders"] = [(*row, None) if len(row) == 3 else row for row in house.rows["orders"]]
     house.check(noted, schema)
+
+
+def test_what_goes_by_event_time_is_rebuilt_epoch_by_epoch(quick: SparkSession, tmp_path: Path) -> None:
+    """So that the same rows are late, and every epoch can be read."""
+
+    def keys(face: Any) -> None:
+        face.view("keys", face.source("s", watermark=("at", "5 seconds")).groupBy("k").count())
+
+    def run(home: str, declare: Any, some: slice, **options: Any) -> Stepping:
+        flow, source = event_time.flow_of(quick, declare)
+        stepping = Stepping(flow.program(), tmp_path / home, 2, **options)
+        event_time.process(stepping, source, event_time.CHANGES[some])
+        stepping.close()
+        return stepping
+
+    run("changed", keys, slice(0, 3))
+    takeover = run("changed", event_time.program, slice(3, None), changed="rebuild").takeover
+    assert takeover.kept == ("keys/aggregate",) and takeover.epoch == 3
+    run("fresh", event_time.program, slice(0, None))
+    changed, fresh = ns.open(tmp_path / "changed"), ns.open(tmp_path / "fresh")
+    assert changed.epoch == fresh.epoch
+    for epoch in range(1, fresh.epoch + 1):
+        for view in fresh.views:
+            found, wanted = (sorted(map(repr, home.view(view, at=epoch).to_pylist())) for home in (changed, fresh))
+            assert found == wanted, f"{view} at epoch {epoch}"
