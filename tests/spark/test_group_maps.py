@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 import nosync as ns
 from nosync.testing import Change, check
 
-SCHEMAS = {"s": "k string, d double, x int, t array<string>", "b": "k string, z int"}
-FIRST = [("a", 0.0, 3, ["p"]), ("a", None, 1, None), ("a", float("nan"), 2, []), (None, 1.5, 9, ["q", None]), ("gone", 0.0, 5, ["r"])]
-MORE = [("a", 0.0, 7, ["s"]), ("b", 2.0, None, ["t"]), ("b", 2.0, None, ["t"])]
+SCHEMAS = {"s": "k string, d double, x int, t map<string,int>", "b": "k string, z int"}
+FIRST = [("a", 0.0, 3, {"p": 1}), ("a", None, 1, None), ("a", float("nan"), 2, {}), (None, 1.5, 9, {"q": None}), ("gone", 0.0, 5, {"r": 1})]
+MORE = [("a", 0.0, 7, {"s": 2}), ("b", 2.0, None, {"t": 1}), ("b", 2.0, None, {"t": 1})]
 B = [("a", 1), ("c", 2), ("c", 3), (None, 4)]
 CHANGES = [
     Change({"s": FIRST, "b": B[:2]}),
@@ -61,7 +61,7 @@ def beside_tables(left: pa.Table, right: pa.Table) -> pa.Table:
 
 def program(flow: Any) -> None:
     s, b = flow.source("s"), flow.source("b")
-    flow.view("ranked", s.groupBy("k").applyInPandas(ranked, "k string, d double, x int, t array<string>, r double, n bigint"))
+    flow.view("ranked", s.groupBy("k").applyInPandas(ranked, "k string, d double, x int, t map<string,int>, r double, n bigint"))
     flow.view("large", s.groupBy("k", "d").applyInPandas(large_ones, "k string, x bigint").where("x > 6"))
     flow.view("pieces", s.groupBy("k").applyInPandas(pieces, "k string, x int").groupBy("k").agg(F.count("x").alias("n")))
     flow.view("table", s.groupBy("k", F.col("x") > 2).applyInArrow(table, "k string, n bigint"))
@@ -80,7 +80,7 @@ def ordered(flow: Any) -> None:
 
         def view(self, name: str, query: Any) -> Any:
             if name == "whole":
-                query = flow.source("s").orderBy("k", "d", "x", "t").limit(2).agg(F.sum("x").alias("x"))
+                query = flow.source("s").orderBy("k", "d", "x").limit(2).agg(F.sum("x").alias("x"))
             return flow.view(name, query)
 
     program(Face())

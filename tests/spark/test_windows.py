@@ -1,6 +1,8 @@
 """Window functions, limits and offsets: at every epoch what Spark answers in batch, whatever comes and goes."""
 
 import random
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +114,38 @@ def test_rows_that_the_order_leaves_equal_go_by_their_columns(quick: SparkSessio
 
     flow, spark = program("", ""), program(", k, x, y, t", "order by t, x")
     check(quick, flow, SCHEMAS, changes(7), tmp_path, 2, admissible={}, expected=spark)
+
+
+def typed(seed: int, count: int) -> list[tuple[Any, ...]]:
+    chance = random.Random(seed)
+    choices: list[tuple[Any, ...]] = [
+        ({"a": 1}, {"a": 1, "b": 2}),
+        (Decimal("1.5"), Decimal("-99999999999999999999.0001"), Decimal(7)),
+        (datetime(2020, 1, 1), datetime(1960, 1, 1, 3)),
+        (1.5, float("nan"), -0.0, 0.0, float("-inf")),
+        ("", "abcdefghi", "abcdefghj", "ABCDEFGHJ", "é"),
+        ([], [1], [1, None]),
+    ]
+    return [tuple(chance.choice([None, *values, *values]) for values in choices) for _ in range(count)]
+
+
+def test_values_of_every_type_have_an_order(quick: SparkSession, tmp_path: Path) -> None:
+    ranks = {"d": "d desc nulls first", "at": "at", "f": "f nulls last", "t": "t desc", "c": "collate(t, 'UTF8_LCASE')", "l": "l desc"}
+    queries = [f"select d, at, f, t, l, rank() over (order by {order}) as r from s qualify r <= 3" for order in ranks.values()]
+    queries += [
+        "select m, f, count(*) over (partition by f) as n, min(t) over (partition by l order by at) as least from s",
+        "select count(*) as n from (select m from s limit 3)",
+    ]
+
+    def program(flow: Any) -> None:
+        flow.source("s")
+        for number, query in enumerate(queries):
+            flow.sql(f"create view v{number} as {query}")
+
+    first, more = typed(1, 12), typed(2, 6)
+    given = [Change({"s": first}), Change({"s": more}, {"s": first[:8]})]
+    schema = "m map<string,int>, d decimal(30,4), at timestamp, f float, t string, l array<int>"
+    check(quick, program, {"s": schema}, given, tmp_path, 2)
 
 
 def test_pandas_functions_over_windows(quick: SparkSession, tmp_path: Path) -> None:

@@ -161,6 +161,11 @@ class Catalyst:
         columns = columns or [self.null(self.types.IntegerType)]
         return self.expressions.XxHash64(self.seq(columns), 42)
 
+    def text(self, value: Java) -> Java:
+        """The value as text, for what cannot be sorted otherwise."""
+        zone = self.option(self.spark.conf.get("spark.sql.session.timeZone"))
+        return self._object("Cast").apply(value, self.types.StringType, zone, False)
+
     def normalised(self, key: Java) -> Java:
         """A grouping key as Spark groups it: one NaN, one zero."""
         return self._normaliser.normalize(key)

@@ -105,7 +105,7 @@ def _grouped(rows: DataFrame, side: Side) -> GroupedData:
         rows = rows.where(F.col(f"c{len(rows.columns) - 4}") == side.number)  # before the ghost, the hash and the group
     keys = [f"c{i}" for i in side.keys]
     sorts = {field.name: field.dataType for field in rows.schema.fields}
-    order = [name if orderable(sorts[name]) else F.xxhash64(name) for name in [*keys, *(f"c{i}" for i in side.columns)]]
+    order = [F.col(name) if orderable(sorts[name]) else F.col(name).cast("string") for name in [*keys, *(f"c{i}" for i in side.columns)]]
     placed = (rows.repartition(*keys) if keys else rows.repartition(1)).sortWithinPartitions(*order, GHOST)
     named = [F.col(key).alias(f"_nosync_{key}") for key in keys]
     named += [F.col(f"c{i}").alias(name) for i, name in zip(side.columns, side.names, strict=True)]
