@@ -1,4 +1,8 @@
-"""Many real kills: `python -m tests.crash --kills 100 --seed 7`. The seed is printed; given again, the kills are the same ones."""
+"""Many real kills: `python -m tests.crash --kills 100 --seed 7`.
+
+The seed is printed; given again, the kills are of the same kinds, in the same order and after the same delays. What each of them hits is
+up to the machine: epochs, merges and workers come and go in their own time.
+"""
 
 import argparse
 import random

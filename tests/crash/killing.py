@@ -32,6 +32,7 @@ from tests.spark.metamorphic import checksums
 ROOT = Path(__file__).parent.parent.parent
 WORDS = {"worker": "pyspark.daemon", "merger": "nosync.runtime.merge_worker", "executor": "CoarseGrainedExecutorBackend"}
 
+FINISH_SECONDS = 900
 DRIVER = ("driver", "early", "recovering")
 LINGER_SECONDS = {"driver": 0.5, "early": 5.0, "recovering": 0.3, "worker": 0.5, "merger": 0.5, "executor": 0.5}
 
@@ -87,7 +88,7 @@ class Victim:
         if self.process is None:
             self.start()
         assert self.process is not None
-        assert self.process.wait(240) == 0, self._told()
+        assert self.process.wait(FINISH_SECONDS) == 0, self._told()
 
     def _kill_one(self, kind: str) -> bool:
         assert self.process is not None

@@ -16,7 +16,7 @@ from typing import Any
 from nosync.journal.entries import Opened
 from nosync.journal.names import source_folder
 from nosync.model.engine import Covers, Outcome
-from nosync.model.layers import LayerInfo
+from nosync.model.layers import Kind, LayerInfo
 from nosync.model.store import fingerprint
 from nosync.model.watermark import History, nothing_seen
 from nosync.recovery.plan import Shape
@@ -176,6 +176,9 @@ class DictEngine:
         path = f"layers/{operator}/{shard}/{lower}-{upper}-{self.run}-{self.written:x}.arrow"
         self.disk.replace(path, content)
         return LayerInfo(operator, shard, lower, upper, "upserts", path, len(values), len(content), digest(content))
+
+    def blank(self, operator: str, shard: int, lower: int, upper: int, kind: Kind) -> LayerInfo:
+        return self._write(operator, shard, lower, upper, {})
 
     def merge(self, layers: Sequence[LayerInfo]) -> LayerInfo:
         """Newest first."""

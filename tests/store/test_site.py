@@ -75,6 +75,16 @@ def test_what_was_merged_meanwhile_travels_alone_though_it_begins_with_epochs_th
     assert LayerShipper(journal, journal.disk, remote).spans == shipper.spans == {(4, 8)}  # 3 can still be read there, 4 to 6 cannot
 
 
+def test_a_start_that_has_forgotten_what_a_merged_layer_stands_for_claims_none_of_its_epochs(journal: Journal, remote: Objects) -> None:
+    compute(journal, 1, 2, 3, 4)
+    merge(journal, 1, 5)
+    while (shipper := LayerShipper(journal, journal.disk, remote)).waiting["v", 0]:
+        shipper.step()
+    compute(journal, 5)
+    journal.image.forget_past(journal.image.epoch)
+    assert LayerShipper(journal, journal.disk, remote).spans == {(1, 5)}
+
+
 def test_a_merged_layer_that_is_larger_than_what_waits_does_not_travel(journal: Journal, remote: Objects) -> None:
     shipper = LayerShipper(journal, journal.disk, remote)
     compute(journal, 1)

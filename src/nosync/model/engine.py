@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from nosync.model.layers import LayerInfo
+from nosync.model.layers import Kind, LayerInfo
 from nosync.model.watermark import History, Seen, nothing_seen
 
 Covers = Callable[[str], dict[int, tuple[LayerInfo, ...]]]
@@ -37,3 +37,6 @@ class Engine(Protocol):
     ) -> Outcome:
         """The layers of consecutive epochs, as if they were one. `targets`: only these operators and shards are written; else all.
         `seen`: the event times before an epoch."""
+
+    def blank(self, operator: str, shard: int, lower: int, upper: int, kind: Kind) -> LayerInfo:
+        """A layer without updates for epochs [lower, upper): says that together they changed nothing."""

@@ -97,7 +97,7 @@ def _plan_for(epoch: int, image: Image, survey: Survey, shape: Shape) -> Plan | 
     covers = {place: cover(layers, epoch) for place, layers in readable.items()}
     missing: list[LayerInfo] = []
     for place, layers in traces.items():
-        missing += _missing(layers, covers[place], _unreleased(image, shape, place[0]))
+        missing += _missing(layers, covers[place], _unreleased(image, shape, place[0]), image.since)
     if any(leaf.operator in shape.unrepeatable for leaf in missing):
         return None
     jobs = _jobs(missing, traces, readable, shape)
@@ -137,11 +137,15 @@ def _outputs(layers: Iterable[LayerInfo], image: Image, shape: Shape, operator: 
     return [layer for layer in layers if layer.upper > first]
 
 
-def _missing(layers: list[LayerInfo], chosen: Iterable[LayerInfo], unreleased: int | None) -> list[LayerInfo]:
-    """The finest layers whose updates are in no chosen one. A sink needs only what it has not had."""
-    there = list(chosen)
+def _missing(layers: list[LayerInfo], chosen: Iterable[LayerInfo], unreleased: int | None, since: int) -> list[LayerInfo]:
+    """The finest layers whose updates are in no chosen one. A sink needs only what it has not had.
+
+    Of a merged layer that begins up to epoch `since` the image has forgotten some of the finer ones: it counts among the finest.
+    """
+    there, fine = list(chosen), finest(layers)
+    coarse = [layer for layer in layers if layer.lower <= since and layer.upper > layer.lower + 1 and layer not in fine]
     return [
-        leaf for leaf in finest(layers)
+        leaf for leaf in (*fine, *coarse)
         if not any(within(leaf, layer) for layer in there) and (unreleased is None or leaf.upper > unreleased)
     ]  # fmt: skip
 

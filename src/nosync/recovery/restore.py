@@ -3,7 +3,7 @@
 Everything here can be interrupted and begun again: files are fetched under their own names, recomputed layers count once they are recorded.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nosync.journal.entries import Restored, RolledBack
@@ -12,10 +12,11 @@ from nosync.journal.journal import Journal
 from nosync.journal.past import Shelves, whole_image
 from nosync.model.engine import Engine
 from nosync.model.errors import Corrupt
-from nosync.model.layers import LayerInfo
+from nosync.model.layers import Kind, LayerInfo
 from nosync.model.store import Disk, Remote
 from nosync.recovery.plan import Plan, Recompute, Shape, plan, told
 from nosync.recovery.survey import Verify, intact, survey
+from nosync.state.finest import finest, within
 
 Tell = Callable[[str], None]
 
@@ -101,14 +102,15 @@ class _Restoration:
             self.journal.append(RolledBack(kept))
             for epoch in range(kept + 1, chosen.opened + 1):
                 self.journal.append(image.opened[epoch])
+        lost = [*chosen.lost, *hollow(image, frozenset(chosen.lost))]
         image = self._forgotten(image, chosen)
         made: list[LayerInfo] = []
-        lost = list(chosen.lost)
         for job in chosen.jobs:
             self.tell(f"recomputing epochs {job.first} to {job.last} of {', '.join(sorted(job.targets))}")
             before = _as_of(image, made, job, self.shape.records)
             openings = [image.opened[epoch] for epoch in range(job.first, job.last + 1)]
-            layers = self.engine.compute(openings, before, job.targets, image.seen_before).layers
+            layers = list(self.engine.compute(openings, before, job.targets, image.seen_before).layers)
+            layers += self._blanks(job, layers, {leaf.operator: leaf.kind for leaf in chosen.missing})
             vanished = _vanished(image, job, layers)
             image.apply(image.number, Restored(vanished, ()))
             lost += vanished
@@ -119,6 +121,13 @@ class _Restoration:
             self.journal.append(Restored(tuple(lost), (*found, *made)))
         self.done.missing_from = min((layer.lower for layer in chosen.missing), default=0)
         self.done.epoch, self.done.recomputed, self.done.jobs = self.journal.image.epoch, len(made), len(chosen.jobs)
+
+    def _blanks(self, job: Recompute, made: Sequence[LayerInfo], kinds: Mapping[str, Kind]) -> list[LayerInfo]:
+        """Where several epochs were computed as one and came to nothing, a layer says so: nobody can tell of those between any more."""
+        if job.first == job.last:
+            return []
+        silent = [place for place in _places(job) if place not in {(layer.operator, layer.shard) for layer in made}]
+        return [self.engine.blank(operator, shard, job.first, job.last + 1, kinds[operator]) for operator, shard in silent]
 
     def _fetch(self, names: Sequence[str], layers: dict[str, LayerInfo]) -> None:
         if names:
@@ -150,11 +159,30 @@ def _kept(image: Image, chosen: Plan) -> int:
     return chosen.epoch if chosen.epoch < image.epoch else chosen.opened
 
 
+def hollow(image: Image, lost: frozenset[str]) -> list[str]:
+    """Layers that have lost a neighbour for which only a larger layer around both still stands: from here on that one tells of all their
+    epochs. Else, were it lost too, nobody would know that the neighbour ever was.
+    """
+    found: set[str] = set()
+    for layers in [layers for shards in image.traces.values() for layers in shards.values()]:
+        left = [layer for layer in layers if layer.path not in lost]
+        for leaf in [leaf for leaf in finest(layers) if leaf.path in lost]:
+            around = min((layer for layer in left if within(leaf, layer)), key=lambda layer: layer.upper - layer.lower, default=None)
+            found |= {layer.path for layer in left if around is not None and within(layer, around) and layer != around}
+    return sorted(found)
+
+
+def _places(job: Recompute) -> list[tuple[str, int]]:
+    return [(operator, shard) for operator, shards in job.targets.items() for shard in sorted(shards)]
+
+
 def _vanished(image: Image, job: Recompute, made: Iterable[LayerInfo]) -> tuple[str, ...]:
-    """Layers whose epochs came to nothing when they were computed as one: what came in them also went, and no layer stands for it."""
-    places = {(layer.operator, layer.shard) for layer in made}
-    idle = [(operator, shard) for operator, shards in job.targets.items() for shard in shards if (operator, shard) not in places]
-    inside = [layer for operator, shard in idle for layer in image.traces.get(operator, {}).get(shard, ())]
+    """Layers that tell of no epoch any more: of several epochs that were computed as one, since some of their neighbours are lost and may
+    have undone what they say; of one that came to nothing.
+    """
+    written = {(layer.operator, layer.shard) for layer in made}
+    places = [place for place in _places(job) if job.last > job.first or place not in written]
+    inside = [layer for operator, shard in places for layer in image.traces.get(operator, {}).get(shard, ())]
     return tuple(layer.path for layer in inside if job.first <= layer.lower and layer.upper <= job.last + 1)
 
 

@@ -11,7 +11,9 @@ from nosync.catalyst.ledger import LedgerNode
 from nosync.catalyst.operators import RegroupNode
 from nosync.catalyst.timed import timed_sources
 from nosync.journal.entries import Opened, Slice
+from nosync.journal.names import layer_path
 from nosync.model.engine import Covers, Outcome
+from nosync.model.layers import Kind, LayerInfo
 from nosync.model.watermark import History, nothing_seen
 from nosync.runtime.program import Program
 from nosync.spark.empty import empty_result
@@ -20,6 +22,7 @@ from nosync.spark.failure import explain
 from nosync.spark.job import EpochJob, Setting
 from nosync.spark.receipts import Receipt, agreed
 from nosync.spark.session import EPOCH_POOL, flow_session
+from nosync.state.layer import write_layer
 
 WIDE_BYTES = 1 << 20
 Changes = dict[str, Callable[[], DataFrame]]
@@ -49,6 +52,13 @@ class SparkEngine:
             return self._compute(openings, covers, targets, seen)
         except Exception as error:
             raise explain(error, self.program.functions, list(self.program.graph.views), openings[-1].epoch) from None
+
+    def blank(self, operator: str, shard: int, lower: int, upper: int, kind: Kind) -> LayerInfo:
+        setting = self.setting
+        path = layer_path(operator, shard, lower, upper, setting.run)
+        return write_layer(
+            setting.home, path, [], flow=setting.flow, operator=operator, shard=shard, lower=lower, upper=upper, kind=kind, run=setting.run
+        )
 
     def _compute(self, openings: Sequence[Opened], covers: Covers, targets: Targets | None, seen: History) -> Outcome:
         sources = self.program.sources

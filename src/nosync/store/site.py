@@ -101,7 +101,7 @@ class LayerShipper:
         self.placed.add(layer.path)
         place = (layer.operator, layer.shard)
         inside = [other for other in self.waiting[place] if within(other, layer)]
-        if inside and inside != [layer]:
+        if inside and layer.upper > layer.lower + 1:
             self.spans.add((inside[0].lower, layer.upper))
         self.waiting[place] = [other for other in self.waiting[place] if other not in inside]
         self.unconfirmed.append((named, self._reached()))
@@ -130,7 +130,7 @@ class LayerShipper:
     def _begin_again(self) -> None:
         traces = self._traces()
         self.waiting = {place: uncovered(layers, self.placed) for place, layers in traces.items()}
-        self.spans = {span for layers in traces.values() for span in spans(layers, self.placed)}
+        self.spans = {span for layers in traces.values() for span in spans(layers, self.placed, self.journal.image.since)}
         with self.journal.lock:  # what came with a changed program has no state of earlier epochs, here or there
             self.spans |= {(1, begun.epoch + 1) for begun in self.journal.image.begun.values()}
 
@@ -203,12 +203,16 @@ def uncovered(layers: Iterable[LayerInfo], placed: set[str]) -> list[LayerInfo]:
     return [leaf for leaf in finest(known) if not any(within(leaf, layer) for layer in there)]
 
 
-def spans(layers: Iterable[LayerInfo], placed: set[str]) -> set[tuple[int, int]]:
-    """The epochs of placed layers that stand for finer ones which are not there, from the first of these on: the state within them cannot
-    be read.
+def spans(layers: Iterable[LayerInfo], placed: set[str], since: int) -> set[tuple[int, int]]:
+    """The epochs of placed layers that stand for finer ones, from the first of these on that is not there: the state within cannot be read.
+
+    Of layers that begin up to epoch `since` the finer ones were forgotten: nobody knows any more whether they are there.
     """
     known = list(layers)
     coarse = [layer for layer in known if layer.path in placed and layer.upper > layer.lower + 1]
-    missing = [leaf for leaf in finest(known) if leaf.path not in placed]
-    lost = {layer: min((leaf.lower for leaf in missing if within(leaf, layer)), default=0) for layer in coarse}
-    return {(lower, layer.upper) for layer, lower in lost.items() if lower}
+    missing = [leaf for leaf in finest(known) if leaf.path not in placed or leaf.upper > leaf.lower + 1]
+    first = {
+        layer: layer.lower if layer.lower <= since else min((leaf.lower for leaf in missing if within(leaf, layer)), default=0)
+        for layer in coarse
+    }
+    return {(lower, layer.upper) for layer, lower in first.items() if lower}

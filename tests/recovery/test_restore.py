@@ -1,0 +1,65 @@
+"""What is recomputed stands for all that was there before: also where it comes to nothing."""
+
+from nosync.journal.entries import Merged
+from nosync.journal.journal import Journal
+from nosync.journal.past import Shelves, whole_image
+from nosync.model.run import Runner
+from nosync.recovery.plan import plan
+from nosync.recovery.restore import Recovered, recover
+from nosync.recovery.survey import Survey
+from nosync.runtime.epochs import Epochs
+from nosync.state.finest import finest
+from tests.simulation.program import SHAPE, DictEngine, Lasting, LastingReader
+from tests.simulation.world import Cache, World
+
+
+def grown(*events: int) -> tuple[Cache, Journal, DictEngine]:
+    disk, source = Cache(World(0)), Lasting()
+    journal = Journal(disk, None, Runner(1, "host", "boot", 0.0, "00000001"))
+    engine = DictEngine(disk, source, journal.run)
+    epochs = Epochs(journal, {"lasting": LastingReader(source, 0)}, engine, lambda: 0.0)
+    for event in events:
+        source.events.append(event)
+        epochs.step()
+    return disk, journal, engine
+
+
+def lose(disk: Cache, journal: Journal, engine: DictEngine, path: str) -> Recovered:
+    del disk.files[path]
+    return recover(journal, disk, None, engine, SHAPE, engine.verify, frozenset(), lambda text: None)
+
+
+def test_a_layer_that_stands_for_a_lost_one_is_missed_when_it_is_lost_too() -> None:
+    disk, journal, engine = grown(1, 3, 5)
+    leaves = sorted(journal.image.traces["totals"][1], key=lambda layer: -layer.lower)
+    merged = engine.merge(leaves[1:])
+    journal.append(Merged(merged))
+    del disk.files[leaves[1].path]
+    lose(disk, journal, engine, leaves[0].path)
+    assert lose(disk, journal, engine, merged.path).missing_from == 1
+    assert engine._state("totals", lambda name: journal.image.covers(name, 3)) == {1: 6, 3: 3}
+
+
+def test_a_merged_layer_whose_inputs_were_forgotten_is_missed() -> None:
+    disk, journal, engine = grown(1, 3, 5)
+    merged = engine.merge(sorted(journal.image.traces["totals"][1], key=lambda layer: -layer.lower))
+    journal.append(Merged(merged))
+    journal.image.forget_past(3)
+    assert {layer.lower for layer in journal.image.traces["totals"][1]} == {1, 3}
+    del disk.files[merged.path]
+    survey = Survey(frozenset(disk.files), frozenset())
+    assert plan(journal.image, survey, SHAPE) is None  # which asks for the whole past
+    lacking = plan(whole_image(Shelves(disk), 0, journal.after(0)), survey, SHAPE)
+    assert lacking is not None and not lacking.missing  # where the inputs are
+
+
+def test_epochs_that_cancel_out_are_recomputed_to_nothing_and_not_to_what_is_left_of_them() -> None:
+    disk, journal, engine = grown(1, 3, 3)  # the sum of odd totals is 1, then 4, then 1 again
+    layers = {(layer.operator, layer.shard, layer.lower): layer.path for layer in journal.image.layers()}
+    for lost in (("totals", 1, 2), ("parities", 1, 3)):
+        del disk.files[layers[lost]]
+    done = recover(journal, disk, None, engine, SHAPE, engine.verify, frozenset(), lambda text: None)
+    assert (done.jobs, done.recomputed) == (1, 2)
+    image = journal.image
+    assert engine._state("parities", lambda name: image.covers(name, image.epoch)) == {0: 6, 1: 1}
+    assert [(layer.lower, layer.upper) for layer in finest(image.traces["parities"][1])] == [(1, 2), (2, 4)]  # nobody is told of epoch 2
