@@ -24,7 +24,7 @@ from nosync.journal.entries import (
 )
 from nosync.journal.image import Image, fold
 from nosync.journal.journal import Journal
-from nosync.journal.past import Shelves, image_at, openings, whole_image
+from nosync.journal.past import Shelves, image_at, openings, recent_image, whole_image
 from nosync.journal.record import FIRST, decode, encode
 from nosync.journal.rolling import Roller
 from nosync.model.errors import Fenced, Invalid
@@ -186,6 +186,15 @@ def test_any_epoch_is_known_after_rolling_up(tmp_path: Path) -> None:
     known = openings(shelves, rolled.base, rolled.after(rolled.base))
     assert [entry.epoch for entry in known] == list(range(1, 41))
     assert whole_image(shelves, rolled.base, rolled.after(rolled.base)).traces == plain.image.traces
+
+
+def test_the_recent_past_knows_all_layers_of_the_epochs_it_speaks_of(tmp_path: Path) -> None:
+    plain, rolled = grown(tmp_path / "plain", 60, 10**9), grown(tmp_path / "rolled", 60, 10)
+    for segments in (1, 3, 100):
+        image = recent_image(Shelves(rolled.disk), rolled.base, rolled.after(rolled.base), segments)
+        late = {one.path for one in plain.image.layers() if one.lower > image.since}
+        assert {one.path for one in image.layers() if one.lower > image.since} == late
+        assert image.epoch == 60 and (image.since == 0) == (segments == 100)
 
 
 def test_a_long_running_image_stays_small(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from nosync.journal.entries import Merged, Opened
 from nosync.journal.journal import Journal
 from nosync.journal.names import numbers_in
 from nosync.journal.past import Shelves, openings
+from nosync.journal.taken import taken_from
 from nosync.model.errors import Corrupt, Fenced, OutcomeUnknown, Unavailable
 from nosync.model.run import Runner
 from nosync.recovery.plan import Shape
@@ -26,6 +27,7 @@ from .program import SHAPE, Broken, DictEngine, Fleeting, Lasting, LastingReader
 from .world import Away, Cache, Crash, World
 
 PASSING = (Unavailable, OutcomeUnknown)
+MARKS_OF = {"lasting": lambda slice: [str(slice["last"])]}
 
 
 @dataclass
@@ -57,15 +59,14 @@ class Life:
         done = recover(self.journal, disk, remote, self.engine, self.shape(), self.engine.verify, doubted, lambda text: None)
         history.check_recovery(done)
         self.take_over()
-        known = self.openings()
-        taken = [entry.slices["lasting"]["last"] for entry in known if "lasting" in entry.slices]
         self.fleeting = Fleeting(disk, self.journal.run)
-        self.lasting = LastingReader(history.lasting, max(taken, default=0), self.check_trim)
+        self.lasting = LastingReader(history.lasting, self.position(), self.check_trim)
         sources = {"lasting": self.lasting, "fleeting": self.fleeting}
         self.epochs = Epochs(self.journal, sources, self.engine, lambda: 0.0)
         trims = sources if history.trims else {}
         self.upkeep = Upkeep(
-            self.journal, disk, remote, self.sinks(), self, trims, most_layers=3, roll_records=history.roll, trim_batch=2
+            self.journal, disk, remote, self.sinks(), self, trims, most_layers=3, roll_records=history.roll, trim_batch=2,
+            marks_of=MARKS_OF,
         )  # fmt: skip
         history.check_state(self)
 
@@ -85,6 +86,16 @@ class Life:
         """Every epoch of the one history, from the journal."""
         shelves = Shelves(self.history.disk, self.history.remote)
         return openings(shelves, self.journal.base, self.journal.after(self.journal.base))
+
+    def position(self) -> int:
+        """Where the source goes on, from what is told in little; it must be what all openings tell."""
+        shelves = Shelves(self.history.disk, self.history.remote)
+        taken = taken_from(["lasting"], shelves, self.journal.base, self.journal.after(self.journal.base), MARKS_OF)["lasting"]
+        known = [str(slice["last"]) for slice in taken]
+        last = str(taken.latest["last"]) if taken.latest else None
+        if last != max(known, key=int, default=None) or len(taken.marks) != len(known) or taken.marks.among(known) != set(known):
+            raise Broken(f"{known} were taken, not {len(taken.marks)} up to {last}")
+        return int(last or 0)
 
     def check_trim(self, slice: dict[str, Any]) -> None:
         """Called by the source when it is told to let go."""
@@ -122,7 +133,7 @@ class Life:
         chance = self.history.world.random
         steps = [self.epochs.step, self.epochs.step, self.epochs.open_ahead, self.merge, *self.upkeep.duties().values()]
         if chance.random() < 0.05:
-            steps = [self.upkeep.look_for_orphans, lambda: self.upkeep.look_for_orphans(whole=False)]
+            steps = [self.upkeep.look_for_orphans, lambda: self.upkeep.look_for_orphans(far=False)]
         if chance.random() < 0.4:
             self.fleeting.pending.append(chance.randrange(100))
         chance.choice(steps)()

@@ -98,6 +98,10 @@ class Changing:
     def trim(self, slice: Slice) -> None:
         self.source.trim(slice)
 
+    @property
+    def marks(self) -> Any:
+        return getattr(self.source, "marks", None)
+
     def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
         events = self._events(spark, slice)
         found = self._enveloped(events) if self.enveloped else self._plain(events)

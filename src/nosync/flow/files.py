@@ -23,6 +23,7 @@ from nosync.catalyst.arrow import arrow_schema
 from nosync.flow.cleaning import Cleaning, cleaning_of
 from nosync.flow.places import FILE, places
 from nosync.flow.rejection import RAW, reasons
+from nosync.journal.taken import Marks, Taken, digests
 from nosync.model.errors import Conflict, Invalid
 from nosync.model.source import Slice
 
@@ -72,6 +73,7 @@ class Files:
     changes: str | None = None
     sequence: str | None = None
     seen: set[str] = field(default_factory=set)
+    past: Marks = field(default_factory=Marks)
 
     def declare(self, name: str, spark: SparkSession) -> StructType:
         self.name = name
@@ -95,7 +97,13 @@ class Files:
             raise Invalid(f'source "{self.name}": {what}: {_first_line(error)}', hint='Pass schema="column type, ...".') from None
 
     def start(self, folder: Path, taken: Iterable[Slice]) -> None:
-        self.seen = {entry[0] for slice in taken for entry in slice["files"]}
+        """Names that were taken are asked for as they are met in the folder, so that a long past costs nothing."""
+        self.past = taken.marks if isinstance(taken, Taken) else Marks([digests(name for slice in taken for name in self.marks(slice))])
+        self.seen = set()
+
+    def marks(self, slice: Slice) -> list[str]:
+        """The names of its files: no file is taken twice."""
+        return [entry[0] for entry in slice["files"]]
 
     def available(self) -> Slice | None:
         chosen: list[tuple[str, int, int]] = []
@@ -111,8 +119,15 @@ class Files:
         slice: Slice = {"files": [list(entry) for entry in chosen], "bytes": total}
         return self._with_footers(slice) if self.format == "parquet" else slice
 
-    def _new(self) -> Iterator[tuple[str, int, int]]:
-        """Files not seen yet, each with its path below the folder, size and modification time in nanoseconds."""
+    def _new(self) -> list[tuple[str, int, int]]:
+        """Files not taken yet, each with its path below the folder, size and modification time in nanoseconds."""
+        unseen = dict(self._unseen())
+        taken = self.past.among(list(unseen))
+        self.seen |= taken
+        facts = {name: entry.stat() for name, entry in unseen.items() if name not in taken}
+        return [(name, found.st_size, found.st_mtime_ns) for name, found in facts.items()]
+
+    def _unseen(self) -> Iterator[tuple[str, os.DirEntry[str]]]:
         pending = [str(self.path)]
         while pending:
             with os.scandir(pending.pop()) as found:
@@ -122,8 +137,7 @@ class Files:
                     if entry.is_dir():
                         pending.append(entry.path)
                     elif (relative := os.path.relpath(entry.path, self.path)) not in self.seen:
-                        facts = entry.stat()
-                        yield relative, facts.st_size, facts.st_mtime_ns
+                        yield relative, entry
 
     def _with_footers(self, slice: Slice) -> Slice:
         """Rows by Parquet's own account; files that are no Parquet are set aside, with the reason."""

@@ -15,6 +15,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from nosync.catalyst.arrow import arrow_schema
 from nosync.journal.names import source_folder
+from nosync.journal.taken import Taken
 from nosync.model.source import Slice, Source
 from nosync.model.store import fingerprint
 
@@ -39,7 +40,12 @@ class InputLog:
     def start(self, folder: Path, taken: Iterable[Slice]) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
-        self.source.start(folder, [slice["inner"] for slice in taken])
+        self.source.start(folder, taken.inner(_inner) if isinstance(taken, Taken) else map(_inner, taken))
+
+    @property
+    def marks(self) -> Any:
+        of = getattr(self.source, "marks", None)
+        return None if of is None else lambda slice: of(_inner(slice))
 
     def available(self) -> Slice | None:
         inner = self.source.available()
@@ -98,6 +104,12 @@ def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
         return table
     columns = [table.column(f.name).cast(f.type) if f.name in table.schema.names else pa.nulls(len(table), f.type) for f in schema]
     return pa.table([*columns, table.column("_diff")], names=[*schema.names, "_diff"])
+
+
+def _inner(slice: Slice) -> Slice:
+    """What the source itself said."""
+    found: Slice = slice["inner"]
+    return found
 
 
 def lasting(source: Any) -> Source:

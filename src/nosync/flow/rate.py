@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType, TimestampType
 
+from nosync.journal.taken import Taken
 from nosync.model.errors import Invalid
 from nosync.model.source import Slice
 
@@ -34,7 +35,8 @@ class Rate:
         return StructType().add("timestamp", TimestampType()).add("value", LongType())
 
     def start(self, folder: Path, taken: Iterable[Slice]) -> None:
-        self.next = max((slice["upper"] for slice in taken), default=0)
+        known = [taken.latest] if isinstance(taken, Taken) else taken
+        self.next = max((slice["upper"] for slice in known if slice), default=0)
         self.begun = time.time() - self.next / self.rows_per_second
 
     def available(self) -> Slice | None:

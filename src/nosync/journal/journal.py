@@ -15,7 +15,7 @@ from itertools import takewhile
 from nosync.journal.chain import Chain, believed, common, junk, read_chain
 from nosync.journal.entries import Entry, Opened, Started
 from nosync.journal.image import Image
-from nosync.journal.names import ROLLUPS, RUNS, numbers_in, record_name, rollup_name, run_name
+from nosync.journal.names import ROLLUPS, RUNS, TAKEN, numbers_in, record_name, rollup_name, run_name
 from nosync.journal.record import Record, decode, encode
 from nosync.model.errors import Conflict, Fenced, OutcomeUnknown, Unavailable
 from nosync.model.run import Runner
@@ -180,12 +180,12 @@ class Journal:
         raise Conflict("the remote has records of another run", hint="Another run took this flow over.")
 
     def _ship_rollup(self, remote: Remote) -> int:
-        """For a remote that is new to a long history."""
-        name = max(self.disk.sizes(ROLLUPS))
-        content = self.disk.read(name) or b""
-        remote.replace(name, content)
+        """For a remote that is new to a long history: the newest roll-up, after what sources must know of the past."""
+        contents = {name: self.disk.read(name) or b"" for name in [*self.disk.sizes(TAKEN), max(self.disk.sizes(ROLLUPS))]}
+        for name, content in contents.items():
+            remote.replace(name, content)
         self.shipped = self.base
-        return len(content)
+        return sum(map(len, contents.values()))
 
     def forget(self, number: int) -> None:
         """Records up to this number are on every tier: they need not be held in memory."""

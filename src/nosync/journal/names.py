@@ -4,6 +4,7 @@
     journal/records/<number>        records from that number on (one in a home, several on a remote)
     journal/segments/<first>-<last> the records that were rolled up, compressed
     journal/openings/<first>-<last> only the openings among them, for sources that must know all they ever gave
+    journal/taken/<first>-<last>    what those openings took, in little (see `taken`)
     journal/rollups/<number>-<epoch> the flow as of that record
     layers/<operator>/<shard>/      layers
     input/<source>/                 rows that cannot be had again
@@ -14,6 +15,7 @@ import uuid
 from urllib.parse import quote
 
 RUNS, RECORDS, SEGMENTS, OPENINGS, ROLLUPS = "runs", "journal/records", "journal/segments", "journal/openings", "journal/rollups"
+TAKEN = "journal/taken"
 LAYERS, INPUT = "layers", "input"
 LAYER = re.compile(r"layers/[^/]+/(?P<shard>\d+)/(?P<lower>\d+)-(?P<upper>\d+)-(?P<generation>\d+)\.[0-9a-f]+-[0-9a-f]+\.arrow")
 
@@ -42,6 +44,10 @@ def segment_name(first: int, last: int) -> str:
 
 def openings_name(segment: str) -> str:
     return f"{OPENINGS}/{segment.rpartition('/')[2]}"
+
+
+def taken_name(first: int, last: int) -> str:
+    return f"{TAKEN}/{first:016d}-{last:016d}"
 
 
 def rollup_name(number: int, epoch: int) -> str:

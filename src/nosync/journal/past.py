@@ -64,6 +64,17 @@ def whole_image(shelves: Shelves, base: int, records: Iterable[Record]) -> Image
     return image
 
 
+def recent_image(shelves: Shelves, base: int, records: Iterable[Record], segments: int) -> Image:
+    """As `whole_image`, of the last so many segments alone: it knows every layer of epochs after its `since`."""
+    chosen = _segments(shelves, base, 0)[-segments:]
+    before = numbers_in(chosen[0])[0] - 1 if chosen else 0
+    found = next((read_rollup(shelves.read(name) or b"") for name in shelves.sizes(ROLLUPS) if numbers_in(name)[0] == before), None)
+    image = found.image if found else Image()
+    for record in chain.from_iterable([*_past(shelves, base, image.number), records]):
+        _apply(image, record)
+    return image
+
+
 def past_records(shelves: Shelves, base: int) -> Iterator[Record]:
     """All records that were rolled up, oldest first."""
     return (record for records in _past(shelves, base, 0) for record in records)
@@ -111,7 +122,7 @@ def read_segment(shelves: Shelves, name: str) -> list[Record]:
 def openings(shelves: Shelves, base: int, records: Iterable[Record]) -> list[Opened]:
     """Every opening of the one history, oldest first. What was rolled back is left out."""
     found: dict[int, Opened] = {}
-    for entry in chain(_rolled_openings(shelves, base), (entry for record in records for entry in record.entries)):
+    for entry in chain(rolled_openings(shelves, base), (entry for record in records for entry in record.entries)):
         if isinstance(entry, Opened):
             found[entry.epoch] = entry
         elif isinstance(entry, RolledBack):
@@ -119,7 +130,8 @@ def openings(shelves: Shelves, base: int, records: Iterable[Record]) -> list[Ope
     return [found[epoch] for epoch in sorted(found)]
 
 
-def _rolled_openings(shelves: Shelves, base: int) -> Iterator[Entry]:
+def rolled_openings(shelves: Shelves, base: int) -> Iterator[Entry]:
+    """What was opened and rolled back in the records up to the roll-up at `base`, and perhaps more of them."""
     for name in _segments(shelves, base, 0):
         short = unpack(shelves.read(openings_name(name)))
         if short:

@@ -7,13 +7,15 @@ delete the records.
 Only what every tier has is rolled up, so a tier that lags can always be joined to the others.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from nosync.journal.chain import Rollup
 from nosync.journal.journal import Journal
 from nosync.journal.names import RECORDS, numbers_in, openings_name, rollup_name, segment_name
+from nosync.journal.past import Shelves
 from nosync.journal.record import pack, pack_openings
+from nosync.journal.taken import MarksOf, next_tile
 from nosync.model.store import Disk, Remote, Store
 
 ROLL_RECORDS = 1024
@@ -27,6 +29,7 @@ class Roller:
     disk: Disk
     remote: Remote | None
     every: int = ROLL_RECORDS
+    marks_of: MarksOf = field(default_factory=dict)
     candidate: Rollup | None = None
 
     def step(self, everywhere: int) -> bool:
@@ -52,9 +55,10 @@ class Roller:
         records = [record for record in self.journal.after(self.journal.base) if record.number <= rollup.number]
         segment = segment_name(records[0].number, rollup.number)
         summary = rollup_name(rollup.number, rollup.image.epoch)
-        self._write({segment: pack(records), openings_name(segment): pack_openings(records)})
+        taken, content, inside = next_tile(Shelves(self.disk, self.remote), records, self.marks_of)
+        self._write({segment: pack(records), openings_name(segment): pack_openings(records), taken: content})
         self._write({summary: rollup.content()})
-        self._forget(rollup)
+        self._forget(rollup, inside)
 
     def _write(self, texts: dict[str, bytes]) -> None:
         """On every tier, and synced: what is written next relies on it. What an earlier try has written is not touched: a restart of
@@ -68,10 +72,10 @@ class Roller:
         self.disk.sync_files(texts)
         self.disk.sync_folders(texts)
 
-    def _forget(self, rollup: Rollup) -> None:
+    def _forget(self, rollup: Rollup, inside: list[str]) -> None:
         for store in (self.disk, self.remote):
             if store is not None:
-                for name in rolled(store, rollup.number):
+                for name in [*rolled(store, rollup.number), *inside]:
                     store.delete(name)
         with self.journal.lock:
             self.journal.base = rollup.number

@@ -18,6 +18,9 @@ Slice = dict[str, Any]
 class Source(Protocol):
     """Where rows come from.
 
+    A source that must know all it ever gave, such as the names of files, has a method `marks(slice)` that names what must not be taken
+    twice: it then need not read all slices when it starts.
+
     Two more attributes may say what a source cannot or need not do: `replayable = False` for one that can read a slice only once (the
     flow then keeps its
     rows in the home), `trims = False` for one whose input stays for ever, so that `trim` is never called and everything can be recomputed.
@@ -34,7 +37,8 @@ class Source(Protocol):
 
     def start(self, folder: Path, taken: Iterable[Slice]) -> None:
         """Called when a run starts, and again if epochs had to be rolled back. `folder` is the source's own place in the home; `taken`
-        all slices recorded so far, in order.
+        all slices recorded so far, in order. Reading them all takes time after many epochs; `taken.latest` is the last one or None, and
+        `taken.marks.among(names)` says which of some names are marks of a slice.
         """
 
     def available(self) -> Slice | None:

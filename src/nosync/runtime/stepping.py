@@ -3,7 +3,7 @@ hand.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,12 @@ from nosync.journal.entries import Merged
 from nosync.journal.image import Covers, Image
 from nosync.journal.journal import Journal
 from nosync.journal.names import source_folder
-from nosync.journal.past import Shelves, openings, slices
+from nosync.journal.past import Shelves
+from nosync.journal.taken import MarksOf, taken_from
 from nosync.model.errors import Corrupt
 from nosync.model.layers import LayerInfo
 from nosync.model.run import this_process
+from nosync.model.source import Source
 from nosync.model.store import Remote
 from nosync.recovery.restore import Recovered, Tell, recover
 from nosync.recovery.survey import doubtful
@@ -77,8 +79,9 @@ class Stepping:
         trims = {name: source for name, source in program.sources.items() if getattr(source, "trims", True)}
         self.courier = courier_for(remote, self.disk)
         self.upkeep = Upkeep(
-            self.journal, self.disk, remote, sinks, outlet, trims, most_layers=most_layers, trim_batch=TRIM_BATCH, carrier=self.courier
-        )
+            self.journal, self.disk, remote, sinks, outlet, trims, most_layers=most_layers, trim_batch=TRIM_BATCH, carrier=self.courier,
+            marks_of=marks_of(program.sources),
+        )  # fmt: skip
         self.merger = Merger(str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks), expiries(graph))
 
     @property
@@ -130,9 +133,10 @@ class Stepping:
         return True
 
     def _start_sources(self) -> None:
-        known = openings(Shelves(self.disk, self.remote), self.journal.base, self.journal.after(self.journal.base))
-        for name, source in self.program.sources.items():
-            source.start(self.home / source_folder(name), list(slices(known, name)))
+        sources, base = self.program.sources, self.journal.base
+        found = taken_from(sources, Shelves(self.disk, self.remote), base, self.journal.after(base), marks_of(sources))
+        for name, source in sources.items():
+            source.start(self.home / source_folder(name), found[name])
 
     def step(self) -> dict[str, Any] | None:
         """One epoch if there is input (or one left unfinished), and its progress; None when there is nothing to do."""
@@ -161,6 +165,11 @@ class Stepping:
         self.merger.close()
         if self.courier is not None:
             self.courier.close()
+
+
+def marks_of(sources: Mapping[str, Source]) -> MarksOf:
+    """Of sources that know what they must not take twice."""
+    return {name: found for name, source in sources.items() if (found := getattr(source, "marks", None)) is not None}
 
 
 def _openable(program: Program) -> dict[str, Any]:

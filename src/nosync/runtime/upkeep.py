@@ -10,8 +10,9 @@ from typing import Any
 from nosync.journal.entries import Reached
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
-from nosync.journal.past import Shelves, whole_image
+from nosync.journal.past import Shelves, recent_image
 from nosync.journal.rolling import ROLL_RECORDS, Roller
+from nosync.journal.taken import MarksOf
 from nosync.model.safety import Problem, Release, Standing, safe_points
 from nosync.model.sink import Outlet
 from nosync.model.store import Carrier, Disk, Remote
@@ -23,6 +24,7 @@ from nosync.store.sweeper import Sweeper
 
 Duty = Callable[[], bool]
 LOOK_EPOCHS = 256
+LOOK_SEGMENTS = 16
 
 
 class Upkeep:
@@ -41,6 +43,7 @@ class Upkeep:
         roll_records: int = ROLL_RECORDS,
         trim_batch: int = BATCH,
         carrier: Carrier | None = None,
+        marks_of: MarksOf | None = None,
     ) -> None:
         self.journal, self.disk, self.remote = journal, disk, remote
         self.host = HostTier(journal, disk)
@@ -48,7 +51,7 @@ class Upkeep:
         self.layers = LayerShipper(journal, disk, remote, most_layers, carrier) if remote is not None else None
         self.releaser = Releaser(journal, sinks, outlet, self.standings)
         self.trimmer = Trimmer(journal, sources, list(sinks), self.standings, trim_batch)
-        self.roller = Roller(journal, disk, remote, roll_records)
+        self.roller = Roller(journal, disk, remote, roll_records, marks_of or {})
         self.looked = journal.image.epoch
         self.told = journal.image.reached.get("site", 0)
         self.problems: dict[str, Problem] = {}
@@ -108,7 +111,7 @@ class Upkeep:
         self._tell_readers()
         everywhere = self._everywhere()
         if self.journal.image.epoch >= self.looked + LOOK_EPOCHS:
-            self.look_for_orphans(whole=False)
+            self.look_for_orphans(far=False)
         swept = [sweeper.step(everywhere) for sweeper in self.sweepers]
         return any([self.trimmer.step(), self.roller.step(min(everywhere, self._noticed())), *swept])
 
@@ -119,12 +122,12 @@ class Upkeep:
                 self.told = tier.epoch
                 self.journal.note(Reached("site", tier.epoch))
 
-    def look_for_orphans(self, whole: bool = True) -> int:
-        """The whole past costs O(history): once after a start."""
+    def look_for_orphans(self, far: bool = True) -> int:
+        """Among layers of late epochs; after a start, of the last roll-ups too (`far`). What is older was looked at when it was late."""
         with self.journal.lock:
             image, self.looked = self.journal.image.copy(), self.journal.image.epoch
-        if whole:
-            image = self._whole()
+        if far:
+            image = self._far_image()
         return sum(sweeper.look(image) for sweeper in self.sweepers)
 
     def clear_beginnings(self, before: float) -> None:
@@ -138,7 +141,7 @@ class Upkeep:
     def _everywhere(self) -> int:
         return min(standing.number for standing in self.standings())
 
-    def _whole(self) -> Image:
+    def _far_image(self) -> Image:
         with self.journal.lock:
             base, records = self.journal.base, self.journal.after(self.journal.base)
-        return whole_image(Shelves(self.disk, self.remote), base, records)
+        return recent_image(Shelves(self.disk, self.remote), base, records, LOOK_SEGMENTS)
