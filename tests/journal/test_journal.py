@@ -161,7 +161,7 @@ def grown(home: Path, epochs: int, every: int) -> Journal:
     roller = Roller(journal, journal.disk, None, every)
     for epoch in range(1, epochs + 1):
         journal.append(Opened(epoch, 0.0, {"s": {"number": epoch}}))
-        journal.append(Computed(epoch, (layer(epoch, epoch + 1),), {"s": 1}, {}))
+        journal.append(Computed(epoch, (layer(epoch, epoch + 1),), {"s": 1}, {}, {"s": 100 * epoch}))
         if epoch % 4 == 0:
             journal.append(Merged(layer(1, epoch + 1)))
         roller.step(journal.number)
@@ -174,6 +174,9 @@ def test_rolled_up_a_journal_tells_the_same(tmp_path: Path) -> None:
     reopened = image_in(tmp_path / "rolled")
     assert (reopened.epoch, reopened.newest, reopened.rows) == (60, plain.image.newest, plain.image.rows)
     assert (reopened.kept_layers, reopened.kept_bytes) == (plain.image.kept_layers, plain.image.kept_bytes)
+    ends = {one.upper for one in reopened.newest_layers()}
+    for epoch in {*range(50, 62), *ends}:  # those whose watermark can be asked for: new epochs, and the first that reads a layer
+        assert reopened.seen_before(epoch) == plain.image.seen_before(epoch) == {"s": 100 * (epoch - 1)}
 
 
 def test_any_epoch_is_known_after_rolling_up(tmp_path: Path) -> None:
@@ -199,6 +202,7 @@ def test_the_recent_past_knows_all_layers_of_the_epochs_it_speaks_of(tmp_path: P
 
 def test_a_long_running_image_stays_small(tmp_path: Path) -> None:
     journal = grown(tmp_path, 400, 10)
+    assert len(journal.image.seen) < 40
     assert len(journal.image.opened) < 20 and len(journal.image.layers()) < 20 and len(journal.recent) < 30
 
 
@@ -213,6 +217,11 @@ def test_a_roll_back_takes_epochs_and_their_counts_away() -> None:
     image = fold([*ENTRIES[:7], RolledBack(1)])
     assert (image.epoch, image.rows, image.last_opened) == (1, {"s": 10, "t": 0}, 1)
     assert image.covers("v/aggregate", 1) == {0: (layer(1, 2),)}
+
+
+def test_a_roll_back_takes_the_event_times_of_its_epochs_away() -> None:
+    image = fold([Computed(1, (), {}, {}, {"s": 5}), Computed(2, (), {}, {}, {"s": 9}), RolledBack(1)])
+    assert image.seen_before(2) == {"s": 5} and image.seen_before(3) == {}
 
 
 def test_a_lost_layer_is_replaced_in_every_cover() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from nosync.kernels.accumulate import Accumulation, Result, advance, grouped
 from nosync.kernels.finish import finish
-from nosync.kernels.panes import Panes, closed, without_calls
+from nosync.kernels.panes import Panes, closed, spread, without_calls
 from nosync.state.layer import Layer, open_layer, write_layer
 
 TIME = pa.timestamp("us", "UTC")
@@ -65,3 +65,13 @@ def test_rows_that_only_call_leave_nothing_behind() -> None:
     nothing = [pa.nulls(1, pa.int64()), pa.nulls(1, WINDOW)]
     calls = grouped(SPEC, np.array([0], np.uint64), nothing, nothing[:1], np.zeros(1, np.int64))
     assert len(without_calls(real)) == 1 and len(without_calls(calls)) == 0
+
+
+@pytest.mark.parametrize("until", [None, 9])
+def test_a_change_is_spread_over_the_windows_that_are_open(until: int | None) -> None:
+    events = [(1, 4, 2), (1, 5, 3), (2, 4, 7), (1, 8, 1)]
+    windows = spread(SPEC, PANES, change(events), until)
+    columns = [column.to_pylist() for column in (*windows.keys, *finish(SPEC, windows))]
+    found = {(k, round(w["end"].timestamp() * 1e6), n, v) for k, w, n, v in zip(*columns, strict=True)}
+    assert found == expected(events, until, 1000)
+    assert (np.diff(windows.hashes.astype(object)) >= 0).all()

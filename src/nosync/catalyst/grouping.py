@@ -12,7 +12,7 @@ from nosync.catalyst.final import finalised, telling
 from nosync.catalyst.fingerprint import fingerprint, text
 from nosync.catalyst.graph import Branch, Hole, Template
 from nosync.catalyst.operators import AccumulateNode
-from nosync.catalyst.panes import PaneNode, by_pane, pane_node, panes_of
+from nosync.catalyst.panes import PaneNode, SlidingNode, by_pane, pane_node, panes_of
 from nosync.catalyst.plain import plain_columns
 from nosync.catalyst.refusal import no_end
 from nosync.catalyst.regrouping import Regrouping
@@ -38,8 +38,8 @@ def aggregated(query: "Query", plan: Java) -> Template:
 def _timed(query: "Query", plan: Java, key: TimeKey) -> Template:
     """An aggregate whose groups close: late rows are kept out, the state of closed groups expires. Of several the outermost is final."""
     final, query.final = query.final, False
-    panes = panes_of(plan, key, query.catalyst) if final else None
-    paned = _paned(query, plan, key, panes) if panes else None
+    panes = panes_of(plan, key, query.catalyst) if key.marked else None
+    paned = _paned(query, plan, key, panes, final) if panes else None
     below = query.template(children(plan)[0]) if paned is None else None
     query.final = final
     if below is None:
@@ -57,7 +57,7 @@ def _timed(query: "Query", plan: Java, key: TimeKey) -> Template:
     return finalised(query, plan, found, child, _closes(query, plan, key), child.piece.clock) if final else found
 
 
-def _paned(query: "Query", plan: Java, key: TimeKey, panes: Panes) -> Template | None:
+def _paned(query: "Query", plan: Java, key: TimeKey, panes: Panes, final: bool) -> Template | None:
     """Sliding windows that share their panes, if all functions can be added up."""
     rows = by_pane(query, plan, query.template(children(children(plan)[0])[0]))
     parts = take_apart(query.catalyst, plan, rows.append_only)
@@ -65,12 +65,12 @@ def _paned(query: "Query", plan: Java, key: TimeKey, panes: Panes) -> Template |
         return None
     child, keys = on_time(query, key, rows), [query.key(expression) for expression in parts.grouping]
     assert isinstance(child.piece, OnTime)
-    node = query.known(PaneNode, plan, [child])
+    node = query.known(PaneNode, plan, [child]) if final else query.known(SlidingNode, plan, [child])
     if node is None:
-        node = pane_node(query, plan, child, parts, keys, panes, child.piece.clock)
+        node = pane_node(query, plan, child, parts, keys, panes, child.piece.clock, final)
         child.piece.operator = node.name
         query.operators.append(node)
-    query.finals += 1
+    query.finals += final
     return _told(query, plan, parts, keys, node)
 
 

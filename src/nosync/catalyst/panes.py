@@ -1,4 +1,4 @@
-"""Sliding windows that are told once, over functions that can be added up: each row goes to one pane instead of to every window.
+"""Sliding windows over functions that can be added up: each row goes to one pane instead of to every window.
 
 Spark's plan copies every row once for each window (an Expand). Where the copies differ in nothing but the window, and windows are whole
 slides long, the first copy is enough: it names the last window that the row is part of, and with it the pane.
@@ -43,6 +43,14 @@ class PaneNode(AccumulateNode):
         return Account("accumulators by key and pane", why, "in proportion to the change and to the panes of what closes")
 
 
+@dataclass(eq=False, slots=True, kw_only=True)
+class SlidingNode(AccumulateNode):
+    """An aggregate over sliding windows that are told early. Rows come by pane and are kept by window."""
+
+    panes: Panes
+    clock: EventClock
+
+
 def panes_of(plan: Java, key: TimeKey, catalyst: Catalyst) -> Panes | None:
     """The windows of an aggregate over an Expand, if they can be put together from panes."""
     below = children(plan)[0]
@@ -82,17 +90,19 @@ def by_pane(query: "Query", plan: Java, below: Template) -> Template:
     return rows
 
 
-def pane_node(query: "Query", plan: Java, child: Template, parts: Parts, keys: list[Java], panes: Panes, clock: EventClock) -> PaneNode:
+def pane_node(
+    query: "Query", plan: Java, child: Template, parts: Parts, keys: list[Java], panes: Panes, clock: EventClock, final: bool
+) -> PaneNode | SlidingNode:
     """The operator over what is on time."""
     types = [arrow_type(data_type(key), str(key.sql())) for key in keys]
     columns = [("k", i, data_type(key)) for i, key in enumerate(keys)] + [("r", i, data_type(call)) for i, call in enumerate(parts.found)]
-    name = query.operator_name("panes")
-    return PaneNode(
-        name=name, feed=_feed(query, plan, child, parts, keys, panes), view=query.view, plan=plan, append_only=True,
+    name = query.operator_name("panes" if final else "aggregate")
+    # a window that closes is told from the state of the epoch before: panes are needed for one epoch longer
+    expiry = Expiry(f"k{panes.place}", EventClock(clock.delays, clock.lag + 1) if final else clock)
+    return (PaneNode if final else SlidingNode)(
+        name=name, feed=_feed(query, plan, child, parts, keys, panes), view=query.view, plan=plan, append_only=final,
         schema=StructType([StructField(f"{letter}{i}", type) for letter, i, type in columns]),
-        spec=parts.accumulation(types), panes=panes, clock=clock,
-        # a window that closes is told from the state of the epoch before: panes are needed for one epoch longer
-        expiries={name: Expiry(f"k{panes.place}", EventClock(clock.delays, clock.lag + 1))},
+        spec=parts.accumulation(types), panes=panes, clock=clock, expiries={name: expiry},
     )  # fmt: skip
 
 

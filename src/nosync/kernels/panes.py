@@ -1,7 +1,8 @@
 """panes: sliding windows share what they have in common.
 
-A row is added once, to the *pane* of its key: the stretch of one slide that it falls into. A window is the sum of its panes, taken when it
-closes. So an epoch costs its change once, not once for each window, and for each window that closes the panes it is made of.
+A row is added once, to the *pane* of its key: the stretch of one slide that it falls into. Where windows are told once, a window is the sum
+of its panes, taken when it closes: an epoch costs its change once, not once for each window, and for each window that closes the panes it
+is made of. Where they are told early, the panes of an epoch's change are spread over their windows: rows are not.
 
 A pane is known by the last window that it is part of, and begins with it. The upper bits of its hash are those of its key alone, so that
 all panes of a key lie in one shard.
@@ -55,9 +56,24 @@ def closed(spec: Accumulation, panes: Panes, cover: Sequence[Layer], since: int 
         mine.hashes = mine.hashes & _KEY  # all panes of a key as one
         whole = collapse(spec, mine)
         whole.hashes = whole.hashes | np.uint64(end // panes.slide & PANE)
-        whole.keys.insert(panes.place, _windows(window, end - panes.size, end, len(whole)))
+        ends = np.full(len(whole), end, np.int64)
+        whole.keys.insert(panes.place, _between(window, ends - panes.size, ends))
         told.append(whole)
     return _alive(concat(told)) if told else None
+
+
+def spread(spec: Accumulation, panes: Panes, change: Groups, until: int | None) -> Groups:
+    """The change of every window that is open and that one of the changed panes is part of."""
+    starts, window = times(change.keys[panes.place], 0), change.keys[panes.place].type
+    parts = []
+    for before in range(0, panes.size, panes.slide):
+        ends = starts - before + panes.size
+        chosen = np.flatnonzero(ends > until) if until is not None else np.arange(len(ends))
+        part, ends = change.take(chosen), ends[chosen]
+        part.keys[panes.place] = _between(window, ends - panes.size, ends)
+        part.hashes = (part.hashes & _KEY) | (ends // panes.slide & PANE).astype(np.uint64)
+        parts.append(part)
+    return collapse(spec, concat(parts))
 
 
 def _panes_between(panes: Panes, cover: Sequence[Layer], since: int | None, until: int) -> pa.RecordBatch | None:
@@ -76,8 +92,9 @@ def _panes_between(panes: Panes, cover: Sequence[Layer], since: int | None, unti
     return found if found is not None and found.num_rows else None
 
 
-def _windows(type: pa.DataType, start: int, end: int, count: int) -> pa.Array:
-    fields = [pa.array(np.full(count, time, np.int64)).cast(field.type) for time, field in zip((start, end), type, strict=True)]
+def _between(type: pa.DataType, starts: Times, ends: Times) -> pa.Array:
+    """Windows of a type."""
+    fields = [pa.array(times).cast(field.type) for times, field in zip((starts, ends), type, strict=True)]
     return pa.StructArray.from_arrays(fields, fields=list(type))
 
 

@@ -1,4 +1,4 @@
-"""Sliding windows that are told once, as Spark tasks: rows become panes, and panes become windows as these close."""
+"""Sliding windows as Spark tasks: rows become panes, and panes become windows, at once or as these close."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from nosync.kernels.finish import finish
 from nosync.kernels.groups import Groups
-from nosync.kernels.panes import Panes, closed, without_calls
+from nosync.kernels.panes import Panes, closed, spread, without_calls
 from nosync.spark.accumulate import AccumulateTask
 from nosync.spark.task import emitted
 
@@ -28,3 +28,16 @@ class PaneTask(AccumulateTask):
             columns = [*told.keys, *finish(self.spec, told)]
             places = pa.array(told.hashes.view(np.int64))
             yield from emitted(self.output, [*columns, places, pa.array(np.ones(len(told), np.int64))])
+
+
+@dataclass(frozen=True)
+class SlidingTask(AccumulateTask):
+    """Windows that are told early. `until` is the watermark: what ended by then stays as it is."""
+
+    panes: Panes
+    until: int | None
+
+    def _advance(self, shard: int, change: Groups, started: float) -> Iterator[pa.RecordBatch]:
+        windows = spread(self.spec, self.panes, change, self.until)
+        if len(windows):
+            yield from super()._advance(shard, windows, started)

@@ -15,14 +15,14 @@ from nosync.catalyst.folding import FoldNode
 from nosync.catalyst.graph import Branch, Node, Operator, Piece, SourceNode, ViewNode, holes
 from nosync.catalyst.ledger import LedgerNode
 from nosync.catalyst.operators import AccumulateNode, JoinNode, MatchNode, RegroupNode
-from nosync.catalyst.panes import PaneNode
+from nosync.catalyst.panes import PaneNode, SlidingNode
 from nosync.spark.accumulate import AccumulateTask
 from nosync.spark.direct import FEW_SHARDS, DirectTask
 from nosync.spark.final import calling, final_change
 from nosync.spark.fold import FoldTask, RecordTask, fold_input
 from nosync.spark.join import JoinTask, MatchTask
 from nosync.spark.ledger import LedgerTask
-from nosync.spark.panes import PaneTask
+from nosync.spark.panes import PaneTask, SlidingTask
 from nosync.spark.retain import GatherTask, SettleTask
 from nosync.state.expiry import Expired
 
@@ -55,7 +55,10 @@ def direct_task(job: "EpochJob", node: Node) -> DirectTask | None:
 def _accumulate_task(job: "EpochJob", node: AccumulateNode) -> AccumulateTask:
     read = bool(job.consumers.get(id(node)))
     output = arrow_schema(changing(node.schema), node.name) if read else None
-    return AccumulateTask(job.work(node.name, "upserts"), node.spec, output)
+    work = job.work(node.name, "upserts")
+    if isinstance(node, SlidingNode):
+        return SlidingTask(work, node.spec, output, node.panes, job.moment.watermark(node.clock))
+    return AccumulateTask(work, node.spec, output)
 
 
 def _accumulate(job: "EpochJob", node: AccumulateNode) -> DataFrame:
@@ -175,4 +178,5 @@ STEPS: dict[type[Operator], Callable[["EpochJob", Any], DataFrame]] = {
     FoldNode: _fold,
     FinalNode: _final,
     PaneNode: _panes,
+    SlidingNode: _accumulate,
 }
