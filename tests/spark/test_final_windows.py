@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import nosync as ns
+from nosync.catalyst.timed import expiries
 from nosync.history.home import Home
 from nosync.journal.entries import Merged
 from nosync.model.errors import Refused
@@ -201,6 +202,15 @@ def test_a_flow_that_stops_and_loses_layers_tells_each_window_once_all_the_same(
     work(stepping, source, MORE[5:])
     stepping.close()
     assert contents(home) == contents(undisturbed)
+
+
+def test_what_expires_goes_by_the_name_that_an_operator_has_taken_over(quick: SparkSession) -> None:
+    graph = flow_of(quick, program)[0].program().graph
+    [session] = [operator for operator in graph.operators if operator.name == "visits/session"]
+    session.name = "before/session"
+    found = expiries(graph)
+    assert found["before/session/rows"].chained and not found["before/session"].chained and "visits/session" not in found
+    assert found["slid_once/panes"].clock.lag == found["slid/aggregate"].clock.lag + 1
 
 
 def test_what_never_closes_cannot_be_final(quick: SparkSession) -> None:

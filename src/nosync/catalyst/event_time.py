@@ -13,7 +13,7 @@ from pyspark.sql.types import DataType, StructField, StructType, TimestampNTZTyp
 
 from nosync.catalyst.bridge import Catalyst, Java, data_type, items, kind
 from nosync.catalyst.fingerprint import digest
-from nosync.catalyst.graph import Branch, Node, SourceNode, Template, holes
+from nosync.catalyst.graph import Branch, Node, Operator, SourceNode, Template, holes
 from nosync.catalyst.walk import inputs
 from nosync.model.watermark import EventClock, Moment
 
@@ -91,11 +91,11 @@ def _closings(node: Node) -> int:
 
 @dataclass(eq=False, slots=True)
 class OnTime(Branch):
-    """Lets rows through whose window is open. `operator` is who they are for: late rows are counted under its name."""
+    """Lets rows through whose window is open. `reader` is who they are for: late rows are counted under its name."""
 
     end: Java
     clock: EventClock
-    operator: str = ""
+    reader: Operator | None = None
 
     def filled(self, catalyst: Catalyst, below: list[Java], moment: Moment) -> Java:
         watermark = moment.watermark(self.clock)
@@ -103,7 +103,8 @@ class OnTime(Branch):
             return below[0]
         late = _late(catalyst, self.end, watermark)
         counted = catalyst.alias(catalyst.count(catalyst.when(late, catalyst.literal(1, catalyst.types.IntegerType))), "late")
-        counting = catalyst.logical.CollectMetrics(f"nosync:late:{self.operator}", catalyst.seq([counted]), below[0], 0)
+        name = self.reader.name if self.reader else ""
+        counting = catalyst.logical.CollectMetrics(f"nosync:late:{name}", catalyst.seq([counted]), below[0], 0)
         kept = catalyst.expressions.Or(catalyst.expressions.IsNull(self.end), catalyst.expressions.Not(late))
         return catalyst.logical.Filter(kept, counting)
 

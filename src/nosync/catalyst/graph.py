@@ -106,8 +106,8 @@ class SourceNode:
 class Operator:
     """A node that keeps state, known by its name. `feed` is what goes to its shards, `schema` the columns of its change.
 
-    Each kind is a subclass in `operators` or beside what makes it; `spark.steps` says how it runs. `expiries` say, by trace, which state
-    is of no use any more.
+    Each kind is a subclass in `operators` or beside what makes it; `spark.steps` says how it runs. `expiries` say, trace by trace,
+    which state is of no use any more.
     """
 
     name: str
@@ -117,7 +117,7 @@ class Operator:
     append_only: bool = False
     placed: bool = True
     plan: Java = None
-    expiries: dict[str, Expiry] = field(default_factory=dict)
+    expiries: tuple[Expiry, ...] = ()
 
     @property
     def fingerprint(self) -> str:

@@ -51,9 +51,9 @@ def _timed(query: "Query", plan: Java, key: TimeKey) -> Template:
     if not isinstance(child.piece, OnTime):
         return found
     for node in query.operators[known:]:
-        child.piece.operator = node.name
+        child.piece.reader = node
         expiry = Expiry(f"k{key.place}", child.piece.clock)
-        node.expiries = session_expiries(plan, child, node.name, key.attribute) if key.session else dict.fromkeys(node.traces, expiry)
+        node.expiries = session_expiries(plan, child, key.attribute) if key.session else (expiry,) * len(node.traces)
     return finalised(query, plan, found, child, _closes(query, plan, key), child.piece.clock) if final else found
 
 
@@ -68,7 +68,7 @@ def _paned(query: "Query", plan: Java, key: TimeKey, panes: Panes, final: bool) 
     node = query.known(PaneNode, plan, [child]) if final else query.known(SlidingNode, plan, [child])
     if node is None:
         node = pane_node(query, plan, child, parts, keys, panes, child.piece.clock, final)
-        child.piece.operator = node.name
+        child.piece.reader = node
         query.operators.append(node)
     query.finals += final
     return _told(query, plan, parts, keys, node)

@@ -102,7 +102,7 @@ def pane_node(
     return (PaneNode if final else SlidingNode)(
         name=name, feed=_feed(query, plan, child, parts, keys, panes), view=query.view, plan=plan, append_only=final,
         schema=StructType([StructField(f"{letter}{i}", type) for letter, i, type in columns]),
-        spec=parts.accumulation(types), panes=panes, clock=clock, expiries={name: expiry},
+        spec=parts.accumulation(types), panes=panes, clock=clock, expiries=(expiry,),
     )  # fmt: skip
 
 

@@ -47,13 +47,13 @@ def evaluation(regrouping: Regrouping, grouping: list[Java], gathered: GatheredN
     return Branch(results(catalyst, normal, regrouping.output, ghost), [Branch(whole, [hole])])
 
 
-def session_expiries(plan: Java, child: Template, name: str, session: Java) -> dict[str, Expiry]:
+def session_expiries(plan: Java, child: Template, session: Java) -> tuple[Expiry, ...]:
     """When rows and results of sessions are of no use any more; nothing where that cannot be said."""
     gap = gap_of(plan, session)
     if gap is None or not isinstance(child.piece, OnTime):
-        return {}
+        return ()
     clock, rows, told = child.piece.clock, _place(child.output, session), _place(items(plan.output()), session)
-    return {f"{name}/rows": Expiry(rows, clock, gap, chained=True), name: Expiry(told, clock, gap)}
+    return Expiry(rows, clock, gap, chained=True), Expiry(told, clock, gap)
 
 
 def _place(columns: list[Java], attribute: Java) -> str:

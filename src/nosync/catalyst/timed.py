@@ -34,7 +34,8 @@ def timed_traces(graph: Graph) -> frozenset[str]:
 
 def expiries(graph: Graph) -> dict[str, Expiry]:
     """By trace, which of its rows are of no use any more."""
-    return {trace: expiry for operator in graph.operators for trace, expiry in operator.expiries.items()}
+    known = [operator for operator in graph.operators if operator.expiries]
+    return {trace: expiry for operator in known for trace, expiry in zip(operator.traces, operator.expiries, strict=True)}
 
 
 def closings(graph: Graph) -> int:

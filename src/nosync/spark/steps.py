@@ -111,7 +111,7 @@ def _regroup(job: "EpochJob", node: RegroupNode) -> DataFrame:
 
 def _closed(job: "EpochJob", node: RegroupNode) -> Expired | None:
     """Results that are settled for good."""
-    expiry = node.expiries.get(node.name)
+    expiry = node.expiries[node.traces.index(node.name)] if node.expiries else None
     until = expiry.until(job.lower, job.seen) if expiry else None
     return Expired(expiry.column, until) if expiry and until is not None else None
 
