@@ -3,15 +3,34 @@
 from pathlib import Path
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import nosync as ns
 
 NUMBERED = "select case when length(t) between 2 and 4 then 'b' when upper(t) between 'A' and 'B' then '' end, count(*) n from s group by 1"
 
 
+ALIKE = [  # Spark prints both the same
+    ("n + m", "try_add(n, m)"),
+    ("n / m", "try_divide(n, m)"),
+    ("a[0]", "get(a, 0)"),
+    ("element_at(a, 1)", "try_element_at(a, 1)"),
+    ("from_json(t, 'x int').x", "from_json(t, 'x int', map('mode', 'FAILFAST')).x"),
+    ("from_csv(t, 'x int, y int').y", "from_csv(t, 'x int, y int', map('sep', ';')).y"),
+    ("to_csv(named_struct('a', n, 'b', m))", "to_csv(named_struct('a', n, 'b', m), map('sep', ';'))"),
+    ("to_json(named_struct('t', n))", "to_json(named_struct('t', n), map('ignoreNullFields', 'false'))"),
+    ("first(n)", "first(n, true)"),
+    ("any_value(n)", "any_value(n, true)"),
+    ("sum(n)", "try_sum(n)"),
+    ("approx_count_distinct(n, 0.1)", "approx_count_distinct(n, 0.2)"),
+    ("lag(n) over (partition by m order by n)", "lag(n) ignore nulls over (partition by m order by n)"),
+    ("explode(a)", "explode_outer(a)"),
+]
+
+
 def _operators(spark: SparkSession, query: str) -> dict[str, str]:
     flow = ns.Flow("f", spark)
-    flow.source("s", ns.memory("a array<int>, b array<int>"))
+    flow.source("s", ns.memory("a array<int>, b array<int>, n int, m int, t string"))
     flow.sql(f"create view v as {query}")
     return flow.program().declaration(1).operators
 
@@ -21,6 +40,21 @@ def test_a_lambda_whose_variables_change_places_is_another_program(quick: SparkS
     one, other, third = (_operators(quick, query) for query in queries)
     assert one != other and one != third and other != third
     assert one == _operators(quick, queries[0].replace("x", "p").replace("y", "q").replace("bq", "by"))
+
+
+def test_calls_that_spark_prints_alike_are_different_programs(quick: SparkSession) -> None:
+    for one, other in ALIKE:
+        first, second, again = (_operators(quick, f"select {call} c from s") for call in (one, other, one))
+        assert first != second and first == again, (one, other)
+
+
+def test_a_function_that_returns_another_type_is_another_program(quick: SparkSession) -> None:
+    def declared(type: str) -> dict[str, str]:
+        flow = ns.Flow("f", quick)
+        flow.view("v", flow.source("s", ns.memory("n int")).select(F.udf(lambda n: n, type)("n").alias("c")))
+        return flow.program().declaration(1).operators
+
+    assert declared("int") != declared("bigint") and declared("int") == declared("int")
 
 
 def test_a_query_whose_common_expressions_are_numbered_anew_is_the_same(quick: SparkSession, tmp_path: Path) -> None:

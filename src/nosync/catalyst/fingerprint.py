@@ -6,7 +6,7 @@ columns of a source that nobody asks for.
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from nosync.catalyst.bridge import Java, children, items, kind
 from nosync.catalyst.graph import GatheredNode, Hole, Operator, SourceNode, Template, ViewNode, holes
@@ -15,6 +15,14 @@ FOLD_MARK = "__fold_"  # and a number: part of the name of a fold's function in 
 MARKED = re.compile(rf"{FOLD_MARK}\d+")
 ALIKE = "namedlambdavariable()"
 NUMBERED = re.compile(r"_common_expr_\d+")  # what an optimised plan computes once, numbered through all queries of a session
+
+SILENT = frozenset((
+    "Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "Pmod", "UnaryMinus", "Abs", "Sum", "Average", "First", "Last",
+    "AnyValue", "NthValue", "Lag", "Lead", "GetArrayItem", "GetMapValue", "ElementAt", "HyperLogLogPlusPlus", "JsonToStructs",
+    "CsvToStructs", "XmlToStructs", "StructsToJson", "StructsToCsv", "StructsToXml",
+))  # fmt: skip
+CALLS = r"\b(div|p?mod|abs|negative|sum|avg|first|last|\w+_value|lag|lead|(from|to)_(json|csv|xml)|element_at|approx_count_distinct)\b"
+ASKING = re.compile(rf"[-+*/%\[]|{CALLS}", re.IGNORECASE)  # where one of them may be in the text of an expression
 
 
 def digest(what: str) -> str:
@@ -32,13 +40,32 @@ def text(plan: Java, deep: bool = True) -> str:
     return NUMBERED.sub(lambda found: met.setdefault(found[0], f"_common_expr_{len(met)}"), _said(plan, deep))
 
 
+def columns(plan: Java) -> str:
+    """What a plan gives: Spark does not print what a Python function returns."""
+    return NUMBERED.sub("", MARKED.sub("", str(plan.schema().catalogString())))
+
+
 def _said(plan: Java, deep: bool) -> str:
     if not children(plan):
         return kind(plan)
     expressions, sort = items(plan.expressions()), kind(plan.joinType()) if kind(plan) == "Join" else ""
     said = [MARKED.sub("", str(expression.sql())) for expression in expressions]
-    own = f"{kind(plan)}{sort}{said}{_places(plan, expressions)}{_variables(said, expressions)}"
+    own = f"{kind(plan)}{sort}{said}{_places(plan, expressions)}{_variables(said, expressions)}{_unsaid(said, expressions)}"
     return own + (f"({', '.join(_said(child, deep) for child in children(plan))})" if deep else "")
+
+
+def _unsaid(said: Sequence[str], expressions: Sequence[Java]) -> str:
+    """What calls were given that Spark leaves out when it prints them: whether nulls and errors count, formats, precision."""
+    told = [words for text, expression in zip(said, expressions, strict=True) if ASKING.search(text) for words in _given(expression)]
+    return str(told) if told else ""
+
+
+def _given(expression: Java) -> Iterator[str]:
+    name = kind(expression)
+    if name in SILENT:
+        yield f"{name} {expression.argString(1000)}"
+    for child in children(expression):
+        yield from _given(child)
 
 
 def origins(template: Template, plan: Java) -> list[str]:

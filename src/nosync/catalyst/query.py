@@ -11,7 +11,7 @@ from typing import TypeVar
 from pyspark.sql.types import StructField, StructType
 
 from nosync.catalyst.bridge import Catalyst, Java, children, data_type, items, kind
-from nosync.catalyst.fingerprint import digest, origins, text
+from nosync.catalyst.fingerprint import columns, digest, origins, text
 from nosync.catalyst.folding import folded, is_fold
 from nosync.catalyst.graph import DIFF, HASH, ROW, Branch, Graph, Hole, Operator, SourceNode, Template, ViewNode, holes
 from nosync.catalyst.group_maps import COGROUPED, GROUPED, group_mapped
@@ -56,7 +56,7 @@ class Query:
     def template(self, plan: Java) -> Template:
         """The plan with holes for sources and operators, each node passing the diff on."""
         result = self._template(plan)
-        result.fingerprint = digest(f"{text(plan)} over {origins(result, plan)}")
+        result.fingerprint = digest(f"{text(plan)} as {columns(plan)} over {origins(result, plan)}")
         return result
 
     def _template(self, plan: Java) -> Template:
