@@ -11,6 +11,7 @@ import pytest
 
 from nosync.kernels.ledger import Events, Posted, post_keyed, post_rows
 from nosync.state.layer import Layer, open_layer, write_layer
+from nosync.state.merge import merge_upserts
 
 HASHES = np.array([3, 3, 5, 2**63], np.uint64)  # of keys 0 to 3: the first two collide
 Change = tuple[int, str | None, int, int | None]  # key, value, diff, sequence
@@ -27,10 +28,15 @@ def events(changes: list[Change], order: list[int], keyed: bool, sequenced: bool
 
 
 def kept(folder: Path, posted: Posted, epoch: int, cover: list[Layer]) -> list[Layer]:
-    if not posted.layer.num_rows:
+    """What was posted, on top of the cover; after every second epoch merged with it."""
+    facts: dict[str, Any] = {"flow": "f", "operator": "o", "shard": 0, "kind": "upserts", "run": "r"}
+    if posted.layer.num_rows:
+        info = write_layer(folder, f"{epoch}.layer", [posted.layer], lower=epoch, upper=epoch + 1, **facts)
+        cover = [open_layer(folder, info), *cover]
+    if epoch % 2 or not cover:
         return cover
-    facts: dict[str, Any] = {"flow": "f", "operator": "o", "shard": 0, "lower": epoch, "upper": epoch + 1, "kind": "upserts", "run": "r"}
-    return [open_layer(folder, write_layer(folder, f"{epoch}.layer", [posted.layer], **facts)), *cover]
+    blocks = list(merge_upserts(cover, drop_tombstones=True))
+    return [open_layer(folder, write_layer(folder, f"to-{epoch}.layer", blocks, lower=1, upper=epoch + 1, **facts))] if blocks else []
 
 
 def told(posted: Posted) -> Counter[tuple[int, str | None]]:
@@ -49,7 +55,7 @@ def random_changes(chance: random.Random) -> list[Change]:
 def test_rows_without_a_key_are_counted_and_never_below_zero(tmp_path: Path, seed: int) -> None:
     chance, cover = random.Random(seed), list[Layer]()
     there: Counter[tuple[int, str | None]] = Counter()
-    for epoch in range(1, 5):
+    for epoch in range(1, 7):
         changes = random_changes(chance)
         order = chance.sample(range(len(changes)), len(changes))
         posted = post_rows(cover, events(changes, order, keyed=False, sequenced=False))
@@ -71,7 +77,7 @@ def test_the_newest_row_of_a_key_counts(tmp_path: Path, seed: int, sequenced: bo
     chance, cover = random.Random(seed), list[Layer]()
     newest: dict[int, tuple[int, str | None, bool]] = {}  # sequence, value, whether it is there
     there: Counter[tuple[int, str | None]] = Counter()
-    for epoch in range(1, 5):
+    for epoch in range(1, 7):
         changes = random_changes(chance)
         order = chance.sample(range(len(changes)), len(changes))
         posted = post_keyed(cover, events(changes, order, keyed=True, sequenced=sequenced))

@@ -1,15 +1,17 @@
 """Sources that carry changes: what counts, what is rejected, and that crashes and lost files change neither."""
 
+import datetime
 import json
 import random
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F
 
 import nosync as ns
@@ -179,6 +181,27 @@ def test_the_order_of_the_input_counts_however_spark_cuts_and_distributes_it(qui
     there, rejected = newest([events])
     assert rows(tmp_path / "1", "v", 1) == Counter(there.values())
     assert rejected and found[0] == found[1]
+
+
+def test_rows_of_any_type_are_known_again(quick: SparkSession, tmp_path: Path) -> None:
+    schema = "id int, r struct<d decimal(20, 3), t timestamp, a array<double>, m map<string, date>, b binary>"
+    when = datetime.datetime(2024, 5, 1, 12, 30)
+    whole = (Decimal("1.500"), when, [0.5, None], {"x": when.date(), "y": None}, b"1")
+    rich = [(1, whole), (2, None), (None, (None, None, None, {}, None))]
+    flow, given = ns.Flow("rich", quick), {"keyed": ns.memory(schema), "rows": ns.memory("op int, " + schema, changes="op")}
+    for name, source in given.items():
+        flow.view(f"v_{name}", flow.source(name, source, key="id" if name == "keyed" else None))
+    with flow.start(tmp_path, shards=1) as run:
+        given["keyed"].add(rich)
+        given["rows"].add([(1, *row) for row in rich + rich])
+        run.processAllAvailable()
+        given["keyed"].add([(2, rich[0][1]), rich[0]])
+        given["keyed"].remove([(None, None)])
+        given["rows"].add([(-1, *row) for row in [*rich, rich[0], rich[0]]])
+        run.processAllAvailable()
+        assert sorted(map(repr, run.view("v_keyed").collect())) == [repr(Row(id=id, r=Row(*"dtamb")(*whole))) for id in (1, 2)]
+        assert sorted(row.id or 0 for row in run.view("v_rows").collect()) == [0, 2]
+        assert run.view("rows.rejected").count() == 1 and run.view("keyed.rejected").count() == 0
 
 
 def test_envelopes_are_opened_and_what_is_no_change_is_rejected(quick: SparkSession, tmp_path: Path) -> None:
