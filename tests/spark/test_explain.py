@@ -23,6 +23,8 @@ def shop(spark: SparkSession, folder: Path) -> tuple[ns.Flow, object]:
     flow.view("unseen", users.alias("u").join(rows.alias("r"), F.expr("u.user = r.user and r.price > length(u.city)"), "left_anti"))
     flow.view("pairs", users.alias("a").join(users.alias("b"), F.expr("a.city < b.city")).select("a.user"))
     flow.view("once", rows.select("user").distinct())
+    clicks = flow.source("clicks", ns.memory("at timestamp"), watermark=("at", "5 seconds"))
+    flow.view("minutes", clicks.groupBy(F.window("at", "1 minute")).count())
     flow.sink("changes", spend, ns.parquet(folder / "out"))
     return flow, source
 
@@ -43,6 +45,8 @@ def test_a_flow_says_of_each_operator_what_it_keeps_why_and_what_it_costs(
         "keeps  the number of matches by row",
         "keeps  both sides, as one group",
         "keeps  how often each row occurs",
+        "keeps  accumulators by key, until the watermark has passed",
+        "after  where the watermark has not passed",
         "after  where ((price IS NOT NULL) AND (price > 0))",
         "keeps  nothing: rows are finished from spend/aggregate while reading",
         "is     precise, released when safe: one file an epoch",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from nosync.catalyst.bridge import Java, items, kind
+from nosync.catalyst.event_time import OnTime, TooLate
 from nosync.catalyst.graph import TELLS, Branch, Graph, Node, Operator, Piece, SourceNode, ViewNode
 from nosync.catalyst.walk import inputs
 from nosync.model.picture import CHANGE, Box
@@ -39,8 +40,9 @@ def _box(node: Node, graph: Graph, before: tuple[str, ...]) -> Box:
             return _view_box(node, graph, before)
         case Operator():
             told = node.account
+            keeps = f"{told.keeps}, until the watermark has passed" if node.expiries else told.keeps
             return Box(
-                node.name, "operator", node.kind, what=spoken(node.plan), keeps=told.keeps, why=told.why, costs=told.costs,
+                node.name, "operator", node.kind, what=spoken(node.plan), keeps=keeps, why=told.why, costs=told.costs,
                 steps=_steps(node.feed.piece), inputs=before, traces=node.traces,
             )  # fmt: skip
     raise AssertionError(node)
@@ -89,7 +91,11 @@ def _told(piece: Piece) -> Iterator[str]:
     for child in piece.children:
         yield from _told(child)
     name = kind(piece.plan)
-    if name == "Filter" and TELLS not in str(piece.plan.condition().sql()):
+    if isinstance(piece, OnTime):
+        yield "where the watermark has not passed"
+    elif isinstance(piece, TooLate):
+        yield "where the watermark has passed"
+    elif name == "Filter" and TELLS not in str(piece.plan.condition().sql()):
         yield cut(f"where {piece.plan.condition().sql()}")
     elif name.endswith("EvalPython"):
         yield "Python functions"
