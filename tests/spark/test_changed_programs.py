@@ -219,6 +219,12 @@ def test_a_column_that_nobody_asks_for_is_no_change_and_is_null_in_what_was_ther
     house.rows["orders"] = [(*row, None) if len(row) == 3 else row for row in house.rows["orders"]]
     house.check(noted, schema)
 
+    wider = schema.replace("price int", "price bigint")
+    stepping = house.start(noted, schema=wider, changed="rebuild")
+    stepping.close()
+    assert "notes/aggregate" in stepping.takeover.kept and "spend/aggregate@2" in stepping.takeover.rebuilt
+    house.check(noted, wider)
+
 
 def test_what_goes_by_event_time_is_rebuilt_epoch_by_epoch(quick: SparkSession, tmp_path: Path) -> None:
     """So that the same rows are late, and every epoch can be read."""

@@ -99,8 +99,8 @@ class InputLog:
 
 
 def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows that were written under another schema: columns that are new are null, those that are gone are left out."""
-    if table.schema.names[:-1] == schema.names:
+    """Rows that were written under another schema: columns that are new are null, those that are gone are left out, types are cast."""
+    if (table.schema.names[:-1], table.schema.types[:-1]) == (schema.names, schema.types):
         return table
     columns = [table.column(f.name).cast(f.type) if f.name in table.schema.names else pa.nulls(len(table), f.type) for f in schema]
     return pa.table([*columns, table.column("_diff")], names=[*schema.names, "_diff"])
