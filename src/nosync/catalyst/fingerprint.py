@@ -19,9 +19,11 @@ NUMBERED = re.compile(r"_common_expr_\d+")  # what an optimised plan computes on
 SILENT = frozenset((
     "Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "Pmod", "UnaryMinus", "Abs", "Sum", "Average", "First", "Last",
     "AnyValue", "NthValue", "Lag", "Lead", "GetArrayItem", "GetMapValue", "ElementAt", "HyperLogLogPlusPlus", "JsonToStructs",
-    "CsvToStructs", "XmlToStructs", "StructsToJson", "StructsToCsv", "StructsToXml",
+    "CsvToStructs", "XmlToStructs", "StructsToJson", "StructsToCsv", "StructsToXml", "Percentile", "PercentileCont", "PercentileDisc",
 ))  # fmt: skip
-CALLS = r"\b(div|p?mod|abs|negative|sum|avg|first|last|\w+_value|lag|lead|(from|to)_(json|csv|xml)|element_at|approx_count_distinct)\b"
+CALLS = (
+    r"\b(div|p?mod|abs|negative|sum|avg|first|last|\w+_value|lag|lead|(from|to)_(json|csv|xml)|element_at|approx_count_distinct|percentile\w*)\b"
+)
 ASKING = re.compile(rf"[-+*/%\[]|{CALLS}", re.IGNORECASE)  # where one of them may be in the text of an expression
 
 
