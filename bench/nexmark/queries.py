@@ -72,7 +72,8 @@ select auction, date_format(dateTime, 'yyyy-MM-dd') day, count(*) total_bids, co
 select auction, bidder, price, channel, url, dateTime, extra from (select *,
   row_number() over (partition by bidder, auction order by dateTime desc) place from bid) where place <= 1""",
     "q19": """
-select * from (select *, row_number() over (partition by auction order by price desc, dateTime) place from bid) where place <= 10""",
+select auction, bidder, price, channel, url, dateTime, extra, place from (select *,
+  row_number() over (partition by auction order by price desc, dateTime) place from bid) where place <= 10""",
     "q20": """
 select b.auction, b.bidder, b.price, b.channel, b.url, b.dateTime at, a.itemName, a.description, a.initialBid, a.reserve,
   a.dateTime, a.expires, a.seller, a.category from bid b join auction a on b.auction = a.id where a.category = 10""",
