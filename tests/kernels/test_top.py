@@ -9,19 +9,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nosync.kernels import top as module
-from nosync.kernels.order import prefixes
-from nosync.kernels.top import LAST, By, Limit, places, top
+from nosync.kernels.top import By, Limit, Order, places, top
 from nosync.state.layer import Layer, open_layer, write_layer
 
 Row = tuple[Any, Any]  # key and the value to order by
-
-
-def place(limit: Limit, row: Row) -> int:
-    return int(places(limit, pa.array([row[1]], pa.int64()))[0])
 
 
 def batch(limit: Limit, rows: list[tuple[Row, int]], coarse: int = 1) -> pa.RecordBatch:
@@ -30,7 +25,7 @@ def batch(limit: Limit, rows: list[tuple[Row, int]], coarse: int = 1) -> pa.Reco
     return pa.RecordBatch.from_pydict(
         {
             "_hash": pa.array([len(key or "") for (key, _), _ in rows], pa.uint64()),
-            "_row": pa.array(places(limit, values)),
+            "_row": pa.array(places(limit, [values])),
             "k0": pa.array([key for (key, _), _ in rows], pa.string()),
             "c0": pa.array([x for (_, x), _ in rows], pa.int64()),
             "_count": pa.array([count for _, count in rows], pa.int64()),
@@ -50,7 +45,8 @@ def ranked(limit: Limit, rows: list[Row]) -> list[Row]:
     """The rows that the limit asks for; of equal ones under row_number any."""
     def order(row: Row) -> tuple[bool, int]:
         x = row[1]
-        return (x is None) != limit.nulls_first, 0 if x is None else -x if limit.descending else x
+        [one] = limit.orders
+        return (x is None) != one.nulls_first, 0 if x is None else -x if one.descending else x
 
     ordered = sorted(rows, key=order)
     chosen = []
@@ -68,7 +64,7 @@ def ranked(limit: Limit, rows: list[Row]) -> list[Row]:
 def test_the_first_rows_of_touched_groups_are_handed_out(seed: int, by: By, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FIRST_LOOK", 1)
     chance = random.Random(f"{seed}{by}")
-    limit = Limit(chance.randint(1, 3), by, chance.random() < 0.5, chance.random() < 0.5)
+    limit = Limit(chance.randint(1, 3), by, (Order(chance.random() < 0.5, chance.random() < 0.5),))
     coarse = chance.choice([1, 1, 4])
     alive: list[Row] = []
     layers: list[Layer] = []
@@ -140,17 +136,37 @@ VALUES: dict[str, tuple[pa.DataType, Any]] = {
 
 
 @pytest.mark.parametrize("sort", VALUES)
+@settings(deadline=None)
 @given(data=st.data())
-def test_words_never_contradict_the_order_of_the_values(sort: str, data: st.DataObject) -> None:
+def test_places_never_contradict_the_order_of_the_values(sort: str, data: st.DataObject) -> None:
     kind, values = VALUES[sort]
     found = data.draw(st.lists(values, min_size=2, max_size=20))
     found.sort(key=lambda value: value.encode() if isinstance(value, str) else value)
-    words = np.concatenate([prefixes(pa.array(part, kind)) for part in (found[:1], found[1:])])
-    assert (words[1:] >= words[:-1]).all()
+    up, down = (
+        np.concatenate([places(Limit(1, orders=(order,)), [pa.array(part, kind)]) for part in (found[:1], found[1:])])
+        for order in (Order(), Order(descending=True))
+    )
+    assert (up[1:] >= up[:-1]).all() and (down[1:] <= down[:-1]).all()
 
 
-def test_nulls_and_descending_order_have_their_places() -> None:
-    values = pa.array([None, 1, 2], pa.int32())
-    up, down = places(Limit(1), values), places(Limit(1, descending=True, nulls_first=False), values)
-    assert up[0] == 0 and up[1] < up[2] and down[0] == LAST and down[1] > down[2]
-    assert places(Limit(1), pa.array([[1], [0]], pa.list_(pa.int8()))).tolist() == [0, 0]
+SEVERAL = st.tuples(*(st.none() | st.integers(-bound, bound - 1) for bound in (2**7, 2**15, 2**31, 2**63)))
+
+
+@settings(deadline=None)
+@given(st.lists(SEVERAL, min_size=2, max_size=20), st.lists(st.booleans(), min_size=8, max_size=8))
+def test_several_values_are_in_order_one_after_the_other(rows: list[tuple[int | None, ...]], turns: list[bool]) -> None:
+    orders = tuple(Order(turns[i], turns[i + 4]) for i in range(4))
+
+    def order(row: tuple[int | None, ...]) -> list[tuple[bool, int]]:
+        pairs = zip(row, orders, strict=True)
+        return [((x is None) != one.nulls_first, 0 if x is None else -x if one.descending else x) for x, one in pairs]
+
+    rows.sort(key=order)
+    kinds = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+    found = places(Limit(1, orders=orders), [pa.array([row[i] for row in rows], kind) for i, kind in enumerate(kinds)])
+    assert (found[1:] >= found[:-1]).all()
+    assert all(a != b for a, b, x, y in zip(found, found[1:], rows, rows[1:], strict=False) if x[:3] != y[:3])  # 9, 17 and 33 bits
+
+
+def test_what_has_no_order_here_has_one_place() -> None:
+    assert len(set(places(Limit(1), [pa.array([[1], [0]], pa.list_(pa.int8()))]).tolist())) == 1

@@ -70,6 +70,7 @@ def test_only_touched_groups_and_first_rows_are_recomputed(quick: SparkSession, 
     flow.source("s", source)
     flow.sql("create view numbered as select *, row_number() over (partition by k order by x) as r from s")
     flow.sql("create view least as select * from s order by x limit 3")
+    flow.sql("create view last as select * from s order by x % 2, x desc limit 2")  # no change below comes near
     flow.sql("create view first as select * from (select *, rank() over (partition by k order by x) as r from s) where r <= 2")
     feeds = [
         lambda: source.add([(key, x) for key in "abcd" for x in range(0, 400, 4)]),

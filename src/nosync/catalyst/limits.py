@@ -36,7 +36,7 @@ def limited(query: "Query", plan: Java) -> Template:
     child = query.template(cut.below)
     regrouping = Regrouping(query, "limit", cut.nodes, child, [])
     order = list(cut.order) or total_order(query.catalyst, child.output)
-    first = None if cut.upper is None else First.of(query.catalyst, cut.upper, "row_number", order)
+    first = None if cut.upper is None else First.of(query.catalyst, cut.upper, "row_number", cut.order, child.output)
     return regrouping.template(lambda gathered: _evaluation(regrouping, cut, order, gathered), announced=True, first=first)
 
 

@@ -48,7 +48,7 @@ class RegroupNode(Operator):
     """What Spark recomputes for the touched groups. `empty` gives its row over no input where it has no key.
 
     `announced`: every touched group gets a ghost, since a group that is alive may have no result. `limit`: only the first rows of a
-    group are recomputed, in the order of the column `o0`.
+    group are recomputed, in the order of `o0`, `o1`...
     """
 
     evaluate: Branch

@@ -10,7 +10,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql.types import CalendarIntervalType, DataType, MapType, StructField, StructType, VariantType
+from pyspark.sql.types import (
+    BooleanType,
+    ByteType,
+    CalendarIntervalType,
+    DataType,
+    DateType,
+    IntegerType,
+    MapType,
+    ShortType,
+    StructField,
+    StructType,
+    VariantType,
+)
 
 from nosync.catalyst.arrow import arrow_schema, arrow_type
 from nosync.catalyst.bridge import Catalyst, Java, data_type, items
@@ -18,13 +30,14 @@ from nosync.catalyst.fingerprint import fingerprint, text
 from nosync.catalyst.graph import GHOST, GROUP, HASH, ROW, Branch, GatheredNode, Hole, Piece, Template
 from nosync.catalyst.operators import RegroupNode
 from nosync.catalyst.refusal import collated
-from nosync.kernels.top import By, Limit
+from nosync.kernels.top import By, Limit, Order
 from nosync.model.errors import Refused
 
 if TYPE_CHECKING:
     from nosync.catalyst.query import Query
 
 Evaluation = Callable[[GatheredNode], Branch]
+NARROW = (BooleanType, ByteType, ShortType, IntegerType, DateType)  # after these there is room for what the query orders by next
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +89,7 @@ class Regrouping:
         )  # fmt: skip
 
     def _feed(self, first: "First | None") -> Template:
-        columns = [("k", self.keys), ("c", self.child.output), ("o", [first.value] if first else [])]
+        columns = [("k", self.keys), ("c", self.child.output), ("o", first.values if first else [])]
         feed = self.query.feed(self.child, self.keys, columns, rows=first is None)
         says = " of ".join(text(node, deep=False) for node in self.nodes)
         gives = [str(a.dataType().catalogString()) for a in self.output]  # a function's result says nothing of its types
@@ -86,22 +99,31 @@ class Regrouping:
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """A limit that spares Spark all but the first rows of a group; `value` is what the query orders by first."""
+    """A limit that spares Spark all but the first rows of a group; `values` are what the query orders by first."""
 
     limit: Limit
-    value: Java
+    values: list[Java]
 
     @staticmethod
-    def of(catalyst: Catalyst, k: int, by: By, order: Sequence[Java]) -> "First":
-        """Where the value cannot be put in order here, all rows are taken for equal: right, but nobody is spared anything."""
-        leading = order[0]
-        sort, value = data_type(leading.child()), leading.child()
-        try:
-            arrow_type(sort, "")
-        except Refused:
-            value = catalyst.zero
-        descending, nulls_first = str(leading.direction().sql()) == "DESC", str(leading.nullOrdering().sql()) == "NULLS FIRST"
-        return First(Limit(k, by, descending, nulls_first), catalyst.zero if collated(sort) else value)
+    def of(catalyst: Catalyst, k: int, by: By, order: Sequence[Java], columns: Sequence[Java]) -> "First":
+        """Where a value cannot be put in order here, rows are taken for equal from there on: right, but fewer are spared."""
+        orders, values = [], []
+        for one in [*order, *(total_order(catalyst, columns) if by == "row_number" else [])]:
+            value, sort = one.child(), data_type(one.child())
+            orders.append(Order(str(one.direction().sql()) == "DESC", str(one.nullOrdering().sql()) == "NULLS FIRST"))
+            values.append(value if _handed_over(sort) else catalyst.zero)
+            if not isinstance(sort, NARROW):
+                break
+        return First(Limit(k, by, tuple(orders)), values)
+
+
+def _handed_over(sort: DataType) -> bool:
+    """Whether tasks get values of this type as they are, and their bytes say how they compare."""
+    try:
+        arrow_type(sort, "")
+    except Refused:
+        return False
+    return not collated(sort)
 
 
 def results(catalyst: Catalyst, keys: Sequence[Java], output: Sequence[Java], ghost: Java, hash: Java = None) -> Java:

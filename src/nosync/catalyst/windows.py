@@ -32,16 +32,16 @@ def windowed(query: "Query", plan: Java) -> Template | None:
     child = query.template(children(nodes[-1])[0])
     keys = [query.key(key) for key in items(nodes[-1].partitionSpec())]
     regrouping = Regrouping(query, "window", nodes, child, keys)
-    filtered = any(kind(node) == "Filter" for node in nodes)
-    return regrouping.template(lambda gathered: _evaluation(regrouping, gathered), announced=filtered, first=_first(query, nodes[-1]))
+    filtered, first = any(kind(node) == "Filter" for node in nodes), _first(query, nodes[-1], child.output)
+    return regrouping.template(lambda gathered: _evaluation(regrouping, gathered), announced=filtered, first=first)
 
 
-def _first(query: "Query", lowest: Java) -> First | None:
+def _first(query: "Query", lowest: Java, columns: list[Java]) -> First | None:
     """Where Spark has found out that ranks up to a limit are wanted, only the first rows of a partition matter."""
     if kind(lowest) != "WindowGroupLimit":
         return None
     by = RANKS[kind(lowest.rankLikeFunction())]
-    return First.of(query.catalyst, int(lowest.limit()), by, items(lowest.orderSpec()))
+    return First.of(query.catalyst, int(lowest.limit()), by, items(lowest.orderSpec()), columns)
 
 
 def _stack(plan: Java) -> list[Java]:

@@ -50,14 +50,18 @@ def codes(array: pa.Array) -> Ints:
     return _ranks(array)
 
 
-def prefixes(array: pa.Array) -> npt.NDArray[np.uint64]:
-    """Unsigned words that never contradict the order of the values, across calls too; different values may have the same word.
+def ordered_words(array: pa.Array) -> tuple[npt.NDArray[np.uint64], int]:
+    """Unsigned words that never contradict the order of the values, across calls too, and how many of their upper bits count.
 
-    Text has its first eight bytes, a wide decimal the double next to it, what has no order here 0. Null gets some word.
+    Fewer than 64 hold the value whole. With 64, different values may have the same word: text has its first eight bytes, a wide
+    decimal the double next to it, what has no order here 0. Null gets some word.
     """
-    kind = array.type
+    kind, width = array.type, 64
     if _is_direct(kind):
         words = _encode(array, one_zero=True)
+        if not pa.types.is_floating(kind) and kind.bit_width < 64:
+            width = max(8, kind.bit_width)
+            words = words << (64 - width)
     elif pa.types.is_decimal128(kind):
         low, high = decimal_words(array)
         near = high.astype(np.float64) * 2.0**64 + low.view(np.uint64).astype(np.float64)
@@ -66,8 +70,8 @@ def prefixes(array: pa.Array) -> npt.NDArray[np.uint64]:
         data, begin, length = _byte_ranges(array)
         words = _text_word(data, begin, length)
     else:
-        return np.zeros(len(array), np.uint64)
-    return np.asarray(np.ascontiguousarray(words).view(np.uint64) ^ np.uint64(1 << 63))
+        return np.zeros(len(array), np.uint64), width
+    return np.asarray(np.ascontiguousarray(words).view(np.uint64) ^ np.uint64(1 << 63)), width
 
 
 def best(array: pa.Array, starts: npt.NDArray[np.integer[Any]], largest: bool) -> pa.Array:

@@ -1,7 +1,7 @@
 """top: of groups of any size, hand out only the rows among which the first k are.
 
-The rows of a group are kept as diffs whose `_row` is a *place*: 64 bits that never contradict the query's order, though different values
-may have the same ones (`places`). `top` adds a change and hands out, for each touched group, the rows up to the place at which k rows
+The rows of a group are kept as diffs whose `_row` is a *place*: 64 bits that never contradict the query's order, though different
+rows may have the same ones (`places`). `top` adds a change and hands out, for each touched group, the rows up to the place at which k rows
 are alive, all rows of that place included. Whoever recomputes decides exactly; here nothing is ranked.
 
 Promise: an epoch costs the change and, per touched group and layer, about k rows and a binary search. A change behind the k-th row touches
@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from nosync.kernels.order import prefixes
+from nosync.kernels.order import ordered_words
 from nosync.kernels.regroup import Gathered, group_numbers, stack
 from nosync.state.beginnings import Run, run_in_memory, run_of
 from nosync.state.layer import Hashes, Index, Layer
@@ -28,22 +28,40 @@ FIRST_LOOK, GROWTH = 64, 4
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
-    """How many rows of each group are wanted, in which order: `row_number`, `rank` or `dense_rank` at most `k`."""
+class Order:
+    """How the query sorts by one value."""
 
-    k: int
-    by: By = "row_number"
     descending: bool = False
     nulls_first: bool = True
 
 
-def places(limit: Limit, values: pa.Array) -> npt.NDArray[np.uint64]:
-    """Where rows stand in the order of the limit by this value, which the query orders by first."""
-    found = prefixes(values)
-    if limit.descending:
-        found = ~found
-    if values.null_count:
-        found = np.where(values.is_null().to_numpy(zero_copy_only=False), np.uint64(0) if limit.nulls_first else LAST, found)
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How many rows of each group are wanted: `row_number`, `rank` or `dense_rank` at most `k`, in the order of these values."""
+
+    k: int
+    by: By = "row_number"
+    orders: tuple[Order, ...] = (Order(),)
+
+
+def places(limit: Limit, values: Sequence[pa.Array]) -> npt.NDArray[np.uint64]:
+    """Where rows stand in the order of the limit, by the values that the query orders by first.
+
+    A value takes a bit that says whether it is null, and its own bits; what comes after it counts only where all of these fit.
+    """
+    found, left = np.zeros(len(values[0]), np.uint64), 64
+    for order, column in zip(limit.orders, values, strict=True):
+        words, width = ordered_words(column)
+        if order.descending:
+            words = ~words >> np.uint64(64 - width) << np.uint64(64 - width)
+        null = column.is_null().to_numpy(zero_copy_only=False)
+        left -= 1
+        found |= (null != order.nulls_first).astype(np.uint64) << np.uint64(left)
+        if left:
+            found |= np.where(null, np.uint64(0), words) >> np.uint64(64 - left)
+        left -= width
+        if left <= 0:
+            break
     return found
 
 

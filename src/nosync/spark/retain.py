@@ -55,7 +55,7 @@ class RetainTask:
 class GatherTask:
     """Keeps the rows of groups, and hands all rows of touched groups to Spark. `announced`: with a ghost for each of them.
 
-    `limit`: only the rows among which the first are, kept in the order of the column `o0`.
+    `limit`: only the rows among which the first are, kept in the order of the columns `o0`, `o1`...
     """
 
     work: Work
@@ -89,7 +89,8 @@ class GatherTask:
 
     def _change(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if self.limit is not None:
-            rows = rows.append_column("_row", pa.array(places(self.limit, rows.column("o0")).view(np.int64)))
+            order = [rows.column(f"o{i}") for i in range(len(self.limit.orders))]
+            rows = rows.append_column("_row", pa.array(places(self.limit, order).view(np.int64)))
         return diffs([rows], self.payload)
 
 
