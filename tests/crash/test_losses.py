@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 import nosync as ns
 from nosync.model.layers import LayerInfo
+from nosync.recovery.suspicion import SUSPECT
 from nosync.runtime.merge_worker import merge
 from nosync.state.layer import open_layer
 from tests.crash.orders import feed, judge, orders_flow
@@ -108,6 +109,19 @@ def test_a_changed_value_stops_the_flow_before_anything_is_made_of_it(
     assert layer.path in str(error.value) and "Start the flow" in error.value.hint
     done = go_on(quick, folder, home, remote).recovered
     assert (done.epoch, done.fetched, done.recomputed) == ((EPOCHS, 1, 0) if kept else (EPOCHS, 0, 1))
+    judge(quick, home, folder)
+
+
+def test_damage_that_a_view_meets_is_looked_for_by_the_next_start(quick: SparkSession, tmp_path: Path, folder: Path) -> None:
+    home = tmp_path / "home"
+    with orders_flow(quick, folder)[0].start(home, shards=2) as run:
+        run.processAllAvailable()
+        flip_a_count(home, layer_of(home, "customers/aggregate", 0, EPOCHS))
+        with pytest.raises(Exception, match=r"block 0 of layer .* has changed"):
+            run.view("customers").collect()
+        assert (home / SUSPECT).exists()
+    assert go_on(quick, folder, home).recovered.recomputed == 1
+    assert not (home / SUSPECT).exists()
     judge(quick, home, folder)
 
 

@@ -3,6 +3,7 @@
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -229,3 +230,17 @@ def test_bits_are_views_of_the_values_and_absent_for_nulls() -> None:
 def test_only_sums_are_zero_when_missing() -> None:
     assert is_additive(pa.field("sum0.-1", pa.int64())) and is_additive(pa.field("n", pa.int64()))
     assert not is_additive(pa.field("min0", pa.int64())) and not is_additive(pa.field("sum0", pa.float64()))
+
+
+def test_the_hashes_by_which_blocks_are_skipped_are_compared_when_a_layer_is_opened(tmp_path: Path) -> None:
+    facts: dict[str, Any] = {"flow": "f", "operator": "o", "shard": 0, "lower": 1, "upper": 2, "kind": "upserts", "run": "r"}
+    hashes = np.array([7, 8, 9], np.uint64)
+    blocks = [pa.record_batch({"_hash": pa.array(hashes + 10 * number), "n": pa.array([1, 1, 1])}) for number in range(2)]
+    info = write_layer(tmp_path, "a.arrow", blocks, **facts)
+    content = (tmp_path / "a.arrow").read_bytes()
+    for changed in (0, 16):
+        damaged = bytearray(content)
+        damaged[content.index((hashes + 10).tobytes()) + changed] ^= 1
+        (tmp_path / "a.arrow").write_bytes(damaged)
+        with pytest.raises(Corrupt, match="does not begin or end with the hash it had"):
+            open_layer(tmp_path, info)

@@ -8,7 +8,7 @@ import obstore
 import pyarrow as pa
 import pytest
 
-from nosync.model.errors import Corrupt, Unavailable
+from nosync.model.errors import Corrupt, OutcomeUnknown, Unavailable
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import BLOCK, PART, Objects, open_remote
 from tests.memory import growth_during
@@ -121,3 +121,12 @@ def test_a_folder_that_stands_for_a_bucket_is_synced(tmp_path: Path, monkeypatch
     remote.replace("record", b"y")
     remote.upload("record", LocalDisk(tmp_path))
     assert synced == [("sync_files", "record"), ("sync_folders", "record")] * 3
+
+
+def test_an_object_that_arrives_torn_is_not_taken_for_there(disk: LocalDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    remote = open_remote("memory://torn")
+    disk.replace("layers/a.arrow", b"x" * 1000)
+    plain = obstore.put
+    monkeypatch.setattr("nosync.store.objects.obstore.put", lambda store, key, content, **how: plain(store, key, content[:-1], **how))
+    with pytest.raises(OutcomeUnknown, match="bytes on memory://torn instead of"):
+        remote.upload("layers/a.arrow", disk)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -10,9 +11,21 @@ from pyspark.sql.types import LongType, StructField, StructType
 from nosync.catalyst.arrow import arrow_schema
 from nosync.history.reader import rows
 from nosync.history.record import ViewRecord
+from nosync.model.errors import Corrupt
 from nosync.model.layers import LayerInfo
+from nosync.recovery.suspicion import suspect
 from nosync.spark.task import LAYERS, emitted
-from nosync.state.layer import verify
+from nosync.state.layer import Layer, verify
+from nosync.store.disk import LocalDisk
+
+
+def _verified(home: str, info: LayerInfo) -> Layer:
+    """The layer, every byte of it as it was written. Damage is noted in the home, so that the next start looks at everything."""
+    try:
+        return verify(LAYERS.open(home, info))
+    except Corrupt as error:
+        suspect(LocalDisk(Path(home)), error)
+        raise
 
 
 @dataclass(frozen=True)
@@ -27,7 +40,7 @@ class ReadTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for shard in batch.column(0).to_pylist():
-                cover = [verify(LAYERS.open(self.home, info)) for info in self.covers.get(shard, ())]
+                cover = [_verified(self.home, info) for info in self.covers.get(shard, ())]
                 for found in rows(self.view, cover, owns_whole=shard == 0):
                     yield from emitted(self.schema, found.columns)
 
@@ -53,7 +66,7 @@ class ChangesTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for block in verify(LAYERS.open(self.home, self.layers[number])).blocks:
+                for block in _verified(self.home, self.layers[number]).blocks:
                     columns = [block.column(f"c{i}") for i in range(len(self.schema) - 2)]
                     epochs = pa.array([self.epoch] * block.num_rows, pa.int64())
                     yield from emitted(self.schema, [*columns, epochs, block.column("_count")])

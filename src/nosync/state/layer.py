@@ -7,7 +7,7 @@ A layer is an uncompressed Arrow IPC file. Its record batches are the *blocks*; 
     upserts           _hash, k0, k1, ... (the key, unique in the layer), n int64 (0 is a tombstone), additive and best columns
     diffs             _hash, _row uint64, payload columns, _count int64 (signed, never 0)
     _sieve uint8      last, in layers that are mostly asked for what they do not have: the Bloom filter of the block (see `sieve`)
-    block metadata    checksum (xxh3-64 hex of the serialised batch), rows
+    block metadata    checksum (xxh3-64 hex of the serialised batch), rows, first and last hash (absent in layers of before)
 
 Columns of upserts are sparse: a missing additive column is 0 in every row, a missing best column is null. A block is never empty;
 a layer may be. The layer's checksum covers names, types and block checksums, not the metadata: two attempts at the same work agree on it.
@@ -277,10 +277,15 @@ def _write_blocks(
         while block is not None:
             if block.num_rows:
                 checksums.append(_checksum(block))
-                writer.write_batch(block, custom_metadata={"checksum": checksums[-1], "rows": str(block.num_rows)})
+                writer.write_batch(block, custom_metadata={"checksum": checksums[-1], "rows": str(block.num_rows), **_ends(block)})
                 rows += block.num_rows
             block = next(remaining, None)
     return rows, checksums
+
+
+def _ends(block: pa.RecordBatch) -> dict[str, str]:
+    hashes = block.column(0)
+    return {"first": str(hashes[0]), "last": str(hashes[-1])}
 
 
 def _map(file: Path, info: LayerInfo) -> Layer:
@@ -291,6 +296,8 @@ def _map(file: Path, info: LayerInfo) -> Layer:
         if block.num_rows == 0 or block.schema.names[0] != HASH or int(metadata[b"rows"]) != block.num_rows:
             raise ValueError(f"block {number} is malformed")
         block.validate()
+        if any(metadata[name.encode()] != end.encode() for name, end in _ends(block).items() if name.encode() in metadata):
+            raise ValueError(f"block {number} does not begin or end with the hash it had")  # searches skip blocks by these two
         blocks.append(block)
         checksums.append(metadata[b"checksum"].decode())
     return Layer(info, reader.schema, blocks, checksums)

@@ -98,7 +98,10 @@ class Objects:
                 _not_for_want_of_a_bucket(error)
 
     def upload(self, name: str, disk: Disk) -> int:
-        """As the protocol says. Uploading again replaces the object by the same content. `Corrupt` when the disk has no such file."""
+        """As the protocol says. Uploading again replaces the object by the same content. `Corrupt` when the disk has no such file.
+
+        The object's size is asked for afterwards. Its content is verified by whoever fetches it, and had anew if it is damaged.
+        """
         path, key = _path(disk, name), key_of(name)
         lengths: list[int] = []
         with self._writing(name):
@@ -108,6 +111,10 @@ class Objects:
             else:
                 obstore.put(self._store, key, blocks, use_multipart=True, chunk_size=PART, max_concurrency=PARTS_AT_ONCE)
             self._written(key)
+            arrived = obstore.head(self._store, key)["size"]
+        if arrived != sum(lengths):
+            message = f'"{name}" has {arrived} bytes on {self.url} instead of {sum(lengths)}'
+            raise OutcomeUnknown(message, hint="It is sent again by itself; if this comes back, look at what lies between here and there.")
         return sum(lengths)
 
     def download(self, name: str, disk: Disk) -> bool:
