@@ -51,6 +51,14 @@ def test_calls_that_spark_prints_alike_are_different_programs(quick: SparkSessio
         assert first != second and first == again, (one, other)
 
 
+def test_a_table_in_the_query_counts_by_its_rows(quick: SparkSession) -> None:
+    one, again, other, maps, same = (
+        _operators(quick, f"select n, y from s join (values (1, {value}), (2, {value})) v(x, y) on n = x")
+        for value in ("3", "3", "4", "map('a', array(1))", "map('a', array(1))")
+    )
+    assert one == again and one != other and maps == same
+
+
 def test_a_function_that_returns_another_type_is_another_program(quick: SparkSession) -> None:
     def declared(type: str) -> dict[str, str]:
         flow = ns.Flow("f", quick)

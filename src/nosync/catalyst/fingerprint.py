@@ -16,6 +16,7 @@ MARKED = re.compile(rf"{FOLD_MARK}\d+")
 ALIKE = "namedlambdavariable()"
 NUMBERED = re.compile(r"_common_expr_\d+")  # what an optimised plan computes once, numbered through all queries of a session
 
+ADDRESS = re.compile(r"@[0-9a-f]+")  # what Java prints of values that cannot say what they hold
 SILENT = frozenset((
     "Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "Pmod", "UnaryMinus", "Abs", "Sum", "Average", "First", "Last",
     "AnyValue", "NthValue", "Lag", "Lead", "GetArrayItem", "GetMapValue", "ElementAt", "HyperLogLogPlusPlus", "JsonToStructs",
@@ -95,7 +96,7 @@ def _static(plan: Java) -> str:
     """A table that is read once: by its rows where the plan has them, else by its kind alone."""
     match kind(plan):
         case "LocalRelation":
-            return f"static {digest(str(plan.data().toString()))}"
+            return f"static {digest(ADDRESS.sub('', str(plan.data().toString())))}"
         case "Range":
             return f"static {plan.start()} {plan.end()} {plan.step()}"
     return f"static {kind(plan)}"
