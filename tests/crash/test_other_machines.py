@@ -1,0 +1,92 @@
+"""The same input gives the same bits on one core and on four, in any order of tasks; the same rows in any number of shards."""
+
+import os
+import subprocess
+import sys
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+import nosync as ns
+from nosync.state.layer import open_layer
+from tests.crash.driver import suffering_flow
+from tests.crash.killing import ROOT
+from tests.crash.orders import feed, orders_flow
+from tests.spark.metamorphic import checksums, contents, run_all
+
+FILES = range(3)
+SINKS = ("safe", "computed")
+
+
+def started(master: str, place: Path) -> "subprocess.Popen[bytes]":
+    """The same program in a process of its own, to the end of its input."""
+    feed(place / "in", FILES)
+    (place / "finish").touch()
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": paths}
+    command = [sys.executable, "-m", "tests.crash.driver", master, str(place)]
+    return subprocess.Popen(command, env=environment, cwd=place, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def here(spark: SparkSession, place: Path, shards: int) -> None:
+    feed(place / "in", FILES)
+    with suffering_flow(spark, place, place)[0].start(home=place / "home", shards=shards) as run:
+        run.processAllAvailable()
+
+
+def outputs(place: Path) -> dict[str, bytes]:
+    return {f"{sink}/{file.name}": file.read_bytes() for sink in SINKS for file in sorted((place / sink).glob("*.parquet"))}
+
+
+def output_rows(place: Path) -> dict[str, list[str]]:
+    files = [file for sink in SINKS for file in sorted((place / sink).glob("*.parquet"))]
+    return {f"{file.parent.name}/{file.name}": sorted(map(repr, pq.read_table(file).to_pylist())) for file in files}
+
+
+def layer_rows(home: Path) -> dict[tuple[str, int], list[str]]:
+    """What each operator wrote in each epoch, whichever shards it lies in."""
+    found: dict[tuple[str, int], list[str]] = {}
+    for layer in ns.open(home).image.layers():
+        if layer.upper == layer.lower + 1:
+            rows = [repr(row) for block in open_layer(home, layer).blocks for row in block.to_pylist()]
+            found[layer.operator, layer.lower] = sorted(found.get((layer.operator, layer.lower), []) + rows)
+    return found
+
+
+def test_cores_and_shards_leave_no_trace(quick: SparkSession, tmp_path: Path) -> None:
+    others = {cores: started(f"local[{cores}]", tmp_path / f"cores{cores}") for cores in (1, 4)}
+    here(quick, tmp_path / "here", shards=2)
+    here(quick, tmp_path / "shards", shards=3)
+    for cores, process in others.items():
+        assert process.wait(900) == 0
+        assert checksums(tmp_path / f"cores{cores}/home") == checksums(tmp_path / "here/home") != {}
+        assert outputs(tmp_path / f"cores{cores}") == outputs(tmp_path / "here") != {}
+        assert (tmp_path / f"cores{cores}/calls").read_text() == (tmp_path / "here/calls").read_text()
+    assert contents(tmp_path / "shards/home") == contents(tmp_path / "here/home")
+    assert layer_rows(tmp_path / "shards/home") == layer_rows(tmp_path / "here/home")
+    assert output_rows(tmp_path / "shards") == output_rows(tmp_path / "here")
+    assert (tmp_path / "shards/calls").read_text() == (tmp_path / "here/calls").read_text()
+
+
+def test_the_order_of_tasks_leaves_no_trace(quick: SparkSession, tmp_path: Path) -> None:
+    """Files of an epoch are read by one task each; turned round, every task has another number and comes at another time."""
+    feed(tmp_path / "in", range(6))
+    for name in ("plain", "turned"):
+        session = quick.newSession()
+        for setting in ("spark.sql.codegen.wholeStage", "spark.sql.session.timeZone", "spark.sql.shuffle.partitions"):
+            session.conf.set(setting, quick.conf.get(setting))
+        session.conf.set("spark.sql.files.openCostInBytes", "128m")  # no two files in one task
+        flow, _ = orders_flow(session, tmp_path / "in", files=3)
+        if name == "turned":
+            turn(flow.program().sources["orders"])
+        run_all(flow, tmp_path / name)
+    assert checksums(tmp_path / "plain") == checksums(tmp_path / "turned") != {}
+
+
+def turn(source: Any) -> None:
+    """Reads the files of each slice in the opposite order, each as a frame of its own."""
+    plain = source._scan
+    source._scan = lambda spark, paths, schema: reduce(DataFrame.unionAll, [plain(spark, [path], schema) for path in reversed(paths)])
