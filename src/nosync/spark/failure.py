@@ -10,7 +10,7 @@ from nosync.recovery.suspicion import START_AGAIN
 TRACEBACK = re.compile(r"Traceback \(most recent call last\):.*", re.DOTALL)
 INSIDE = re.compile(r'^  File "[^"]*/(pyspark|nosync)/.*?(?=^  File |^\S)', re.DOTALL | re.MULTILINE)
 ERROR_CLASS = re.compile(r"\[[A-Z][A-Z0-9_.]+\][^\n]*")
-DISK = re.compile(r"\[?Errno (28|13|30|122|5)\b[^\n]*|No space left on device[^\n]*")
+DISK = re.compile(r"\[?Errno (28|13|30|122|27|5)\b[^\n]*|No space left on device[^\n]*")
 FOLDED = re.compile(r'^in fold "[^"]*" of view "([^"]*)"', re.MULTILINE)
 OURS = re.compile(r"nosync\.model\.errors\.(\w+): (.*)", re.DOTALL)
 
