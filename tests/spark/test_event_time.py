@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
@@ -26,7 +27,12 @@ def never(found: Any) -> float:
     return 1e18
 
 
-LATENESS = {"totals": TEN, "lists": TEN, "short": THREE, "peaks": TEN, "keys": never, "moments": second_of}
+@F.pandas_udf("double")  # type: ignore[call-overload]
+def breadth(values: pd.Series) -> float:
+    return float(values.max() - values.min())
+
+
+LATENESS = {"totals": TEN, "lists": TEN, "breadths": TEN, "short": THREE, "peaks": TEN, "keys": never, "moments": second_of}
 CHANGES = [
     Change({"s": [row("a", 1), row("b", 2, 5), row("a", 9)]}),
     Change({"s": [row("a", 4, 3), row("b", 17), row(None, 18, 2)]}),  # 12 is the watermark from here on
@@ -43,6 +49,7 @@ def program(face: Any) -> None:
     totals = face.view("totals", s.groupBy(F.window("at", "10 seconds"), "k").agg(*many), late="too_late")
     lists = s.groupBy(F.window("at", "10 seconds").alias("w")).agg(F.sort_array(F.collect_list("v")).alias("all"))
     face.view("lists", lists.select("w.end", "all"))
+    face.view("breadths", s.groupBy(F.window("at", "10 seconds")).agg(breadth("v").alias("breadth")))
     face.view("short", s.where("v < 9").groupBy("k", F.window("at", "3 seconds")).agg(F.max("d").alias("most"), F.count("*").alias("n")))
     face.view("peaks", totals.groupBy("window").agg(F.max("n").alias("n")))
     face.view("keys", s.groupBy("k").count())
@@ -132,6 +139,8 @@ def test_a_flow_that_stops_and_loses_layers_goes_on_as_if_nothing_had_happened(
     flow, source = flow_of(quick)
     stepping = Stepping(flow.program(), home, shards)
     process(stepping, source, CHANGES[:4])
+    source.add(CHANGES[4].added["s"])
+    stepping.epochs._open(5)  # it was to be the next one, and its watermark is not in its record
     stepping.close()
     for operator in ("totals/aggregate", "lists/rows", "too_late/rows"):
         for layers in Home(home).image.traces[operator].values():
@@ -140,6 +149,7 @@ def test_a_flow_that_stops_and_loses_layers_goes_on_as_if_nothing_had_happened(
     again, source = flow_of(quick)
     stepping = Stepping(again.program(), home, shards)
     assert stepping.recovered.recomputed
-    process(stepping, source, CHANGES[4:])
+    stepping.step()
+    process(stepping, source, CHANGES[5:])
     stepping.close()
     assert contents(home) == contents(undisturbed[0])

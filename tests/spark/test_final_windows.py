@@ -204,6 +204,29 @@ def test_a_flow_that_stops_and_loses_layers_tells_each_window_once_all_the_same(
     assert contents(home) == contents(undisturbed)
 
 
+def test_windows_that_a_changed_program_tells_are_told_once_too(quick: SparkSession, tmp_path: Path) -> None:
+    def before(face: Any) -> None:
+        face.view("keys", face.source("s").groupBy("k").count())
+
+    def after(face: Any) -> None:
+        s = face.source("s", watermark=("at", "5 seconds"))
+        slid = s.groupBy("k", F.window("at", "6 seconds", "2 seconds")).count()
+        face.view("slid_once", slid, emit="final")
+        face.view("tens", s.groupBy(F.window("at", "10 seconds")).agg(F.sum("v").alias("v")), emit="final")
+
+    def run(home: str, declare: Any, changes: list[Change], **options: Any) -> None:
+        flow, source = flow_of(quick, declare)
+        stepping = Stepping(flow.program(), tmp_path / home, 2, **options)
+        work(stepping, source, changes)
+        stepping.close()
+
+    run("changed", before, MORE[:5])
+    run("changed", after, MORE[5:], changed="rebuild")
+    run("fresh", after, MORE)
+    changed, fresh = contents(tmp_path / "changed"), contents(tmp_path / "fresh")
+    assert {view: changed[view] for view in fresh} == fresh and all(fresh.values())
+
+
 def test_what_expires_goes_by_the_name_that_an_operator_has_taken_over(quick: SparkSession) -> None:
     graph = flow_of(quick, program)[0].program().graph
     [session] = [operator for operator in graph.operators if operator.name == "visits/session"]

@@ -14,6 +14,7 @@ from nosync.catalyst.graph import GatheredNode, Hole, Operator, SourceNode, Temp
 FOLD_MARK = "__fold_"  # and a number: part of the name of a fold's function in Spark's plan
 MARKED = re.compile(rf"{FOLD_MARK}\d+")
 ALIKE = "namedlambdavariable()"
+IDENTITY = re.compile(r"(?<=\w)#\d+L?")
 NUMBERED = re.compile(r"_common_expr_\d+")  # what an optimised plan computes once, numbered through all queries of a session
 
 ADDRESS = re.compile(r"@[0-9a-f]+")  # what Java prints of values that cannot say what they hold
@@ -52,7 +53,7 @@ def _said(plan: Java, deep: bool) -> str:
     if not children(plan):
         return kind(plan)
     expressions, sort = items(plan.expressions()), kind(plan.joinType()) if kind(plan) == "Join" else ""
-    said = [MARKED.sub("", str(expression.sql())) for expression in expressions]
+    said = [_words(expression) for expression in expressions]
     own = f"{kind(plan)}{sort}{said}{_places(plan, expressions)}{_variables(said, expressions)}{_unsaid(said, expressions)}"
     return own + (f"({', '.join(_said(child, deep) for child in children(plan))})" if deep else "")
 
@@ -69,6 +70,16 @@ def _given(expression: Java) -> Iterator[str]:
         yield f"{name} {expression.argString(1000)}"
     for child in children(expression):
         yield from _given(child)
+
+
+def _words(expression: Java) -> str:
+    """Arguments of Python functions are told with their identities, which are new each time; `_places` says which columns they are."""
+    said = MARKED.sub("", str(expression.sql()))
+    return IDENTITY.sub("", said) if _calls_python(expression) else said
+
+
+def _calls_python(expression: Java) -> bool:
+    return kind(expression).startswith("Python") or any(_calls_python(child) for child in children(expression))
 
 
 def origins(template: Template, plan: Java) -> list[str]:

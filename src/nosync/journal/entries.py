@@ -88,7 +88,7 @@ class Restored:
 class Adopted:
     """A changed program took over behind an epoch. `layers` are what was rebuilt for it from all input. Traces that are `begun` have no
     history before the epoch given; `empty` ones were not rebuilt. `released` says up to where new sinks are done, `seen` the event times
-    that rebuilding came across.
+    that rebuilding came across, with the epochs, as far back as anybody asks.
     """
 
     epoch: int
@@ -96,7 +96,7 @@ class Adopted:
     begun: dict[str, int]
     empty: bool
     released: dict[str, int]
-    seen: dict[str, int] = field(default_factory=dict)
+    seen: list[tuple[int, dict[str, int]]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

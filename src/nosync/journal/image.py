@@ -97,8 +97,7 @@ class Image:
                 self._replace(entry.layers)
                 self.begun |= {trace: Begun(epoch, number, entry.empty) for trace, epoch in entry.begun.items()}
                 self.released |= entry.released
-                if entry.seen:
-                    self.seen[entry.epoch] = newest(self.seen.get(entry.epoch, {}), entry.seen)
+                self.seen |= {epoch: newest(self.seen.get(epoch, {}), seen) for epoch, seen in entry.seen}
             case RolledBack():
                 self._roll_back(entry.epoch)
             case Reached():

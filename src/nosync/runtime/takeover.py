@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nosync.journal.entries import Adopted, Declared, Opened
-from nosync.journal.image import Covers, Image
+from nosync.journal.image import RECENT, Covers, Image
 from nosync.journal.journal import Journal
 from nosync.journal.past import Shelves, openings
 from nosync.model.engine import Engine
@@ -94,7 +94,7 @@ class Taking:
     def take_over(self, change: Change, changed: Changed) -> Takeover:
         epoch, found = self.journal.image.epoch, change.difference
         rebuilding = changed == "rebuild" and bool(change.targets)
-        layers, seen = self._rebuilt(change, epoch) if rebuilding else ((), {})
+        layers, seen = self._rebuilt(change, epoch) if rebuilding else ((), [])
         host = HostTier(self.journal, self.disk)
         host.step()  # no restart of the host may lead back behind this
         first = 1 if change.stepwise else epoch
@@ -105,21 +105,22 @@ class Taking:
         fresh = found.fresh
         return Takeover(epoch, found.kept, fresh if rebuilding else (), () if rebuilding else fresh, found.gone)
 
-    def _rebuilt(self, change: Change, epoch: int) -> tuple[tuple[LayerInfo, ...], dict[str, int]]:
-        """The layers of all epochs up to this one, of the traces that the change asks for, and the newest event times in them."""
+    def _rebuilt(self, change: Change, epoch: int) -> tuple[tuple[LayerInfo, ...], list[tuple[int, dict[str, int]]]]:
+        """The layers of all epochs up to this one, of the traces that the change asks for, and the event times of the last."""
         self.tell(f"rebuilding {', '.join(base(name) for name in change.difference.fresh)} from epochs 1 to {epoch}")
         shelves = Shelves(self.disk, self.remote)
         known = [entry for entry in openings(shelves, self.journal.base, self.journal.after(self.journal.base)) if entry.epoch <= epoch]
         self._fetch(known)
         if not change.stepwise:
-            return self.engine.compute(known, lambda operator: {}, change.targets).layers, {}
+            return self.engine.compute(known, lambda operator: {}, change.targets).layers, []
         made: list[LayerInfo] = []
         seen: dict[int, dict[str, int]] = {0: {}}  # after each epoch
         for entry in known:
             outcome = self.engine.compute([entry], _as_of(made, entry.epoch - 1), change.above, lambda epoch: seen.get(epoch - 1, {}))
             made += outcome.layers
             seen[entry.epoch] = newest(seen[entry.epoch - 1], outcome.seen)
-        return tuple(layer for layer in made if layer.operator in change.targets), seen[epoch]
+        times = [(number, found) for number, found in seen.items() if found]
+        return tuple(layer for layer in made if layer.operator in change.targets), times[-RECENT:]
 
     def _fetch(self, entries: Sequence[Opened]) -> None:
         """Input of ours that a lost disk took along."""
