@@ -336,6 +336,7 @@ class History:
             raise Broken("the flow does not start any more")
         life = self.life
         try:
+            life.journal.look()  # one that has nothing to append would never learn that another has taken over
             busy = True
             while busy:
                 busy = life.epochs.step() is not None
