@@ -27,7 +27,6 @@ def never(found: Any) -> float:
     return 1e18
 
 
-@F.pandas_udf("double")  # type: ignore[call-overload]
 def breadth(values: pd.Series) -> float:
     return float(values.max() - values.min())
 
@@ -49,7 +48,7 @@ def program(face: Any) -> None:
     totals = face.view("totals", s.groupBy(F.window("at", "10 seconds"), "k").agg(*many), late="too_late")
     lists = s.groupBy(F.window("at", "10 seconds").alias("w")).agg(F.sort_array(F.collect_list("v")).alias("all"))
     face.view("lists", lists.select("w.end", "all"))
-    face.view("breadths", s.groupBy(F.window("at", "10 seconds")).agg(breadth("v").alias("breadth")))
+    face.view("breadths", s.groupBy(F.window("at", "10 seconds")).agg(F.pandas_udf(breadth, "double")("v").alias("breadth")))
     face.view("short", s.where("v < 9").groupBy("k", F.window("at", "3 seconds")).agg(F.max("d").alias("most"), F.count("*").alias("n")))
     face.view("peaks", totals.groupBy("window").agg(F.max("n").alias("n")))
     face.view("keys", s.groupBy("k").count())
