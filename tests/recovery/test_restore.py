@@ -4,8 +4,8 @@ from nosync.journal.entries import Merged
 from nosync.journal.journal import Journal
 from nosync.journal.past import Shelves, whole_image
 from nosync.model.run import Runner
-from nosync.recovery.plan import plan
-from nosync.recovery.restore import Recovered, recover
+from nosync.recovery.plan import Recompute, plan
+from nosync.recovery.restore import Recovered, hollow, recover
 from nosync.recovery.survey import Survey
 from nosync.runtime.epochs import Epochs
 from nosync.state.finest import finest
@@ -38,6 +38,16 @@ def test_a_layer_that_stands_for_a_lost_one_is_missed_when_it_is_lost_too() -> N
     lose(disk, journal, engine, leaves[0].path)
     assert lose(disk, journal, engine, merged.path).missing_from == 1
     assert engine._state("totals", lambda name: journal.image.covers(name, 3)) == {1: 6, 3: 3}
+
+
+def test_what_is_computed_again_leaves_its_neighbours_in_the_log() -> None:
+    disk, journal, engine = grown(1, 3, 5)
+    leaves = sorted(journal.image.traces["totals"][1], key=lambda layer: layer.lower)
+    journal.append(Merged(engine.merge(leaves[::-1])))
+    image = journal.image.copy()
+    assert hollow(image, frozenset([leaves[1].path])) == {leaves[0].path, leaves[2].path}
+    again = [Recompute(2, 2, {"totals": frozenset([1])})]
+    assert hollow(image, frozenset([leaves[1].path]), [], again) == set()
 
 
 def test_a_merged_layer_whose_inputs_were_forgotten_is_missed() -> None:

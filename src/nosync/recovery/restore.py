@@ -102,9 +102,8 @@ class _Restoration:
             self.journal.append(RolledBack(kept))
             for epoch in range(kept + 1, chosen.opened + 1):
                 self.journal.append(image.opened[epoch])
-        lost = [*chosen.lost, *hollow(image, frozenset(chosen.lost))]
-        image = self._forgotten(image, chosen)
-        made: list[LayerInfo] = []
+        before_loss, image = image, self._forgotten(image, chosen)
+        lost, made = list(chosen.lost), list[LayerInfo]()
         for job in chosen.jobs:
             self.tell(f"recomputing epochs {job.first} to {job.last} of {', '.join(sorted(job.targets))}")
             before = _as_of(image, made, job, self.shape.records)
@@ -116,6 +115,9 @@ class _Restoration:
             lost += vanished
             made += layers
             self.done.recomputed_epochs += job.last - job.first + 1
+        empty = hollow(before_loss, frozenset(lost), made, chosen.jobs)
+        lost += sorted(empty - {layer.path for layer in made})
+        made = [layer for layer in made if layer.path not in empty]
         if lost or made:
             found = [layer for layer in chosen.found if layer.path not in lost]
             self.journal.append(Restored(tuple(lost), (*found, *made)))
@@ -159,17 +161,22 @@ def _kept(image: Image, chosen: Plan) -> int:
     return chosen.epoch if chosen.epoch < image.epoch else chosen.opened
 
 
-def hollow(image: Image, lost: frozenset[str]) -> list[str]:
+def hollow(image: Image, lost: frozenset[str], made: Sequence[LayerInfo] = (), jobs: Sequence[Recompute] = ()) -> set[str]:
     """Layers that have lost a neighbour for which only a larger layer around both still stands: from here on that one tells of all their
-    epochs. Else, were it lost too, nobody would know that the neighbour ever was.
+    epochs. Else, were it lost too, nobody would know that the neighbour ever was. What was computed again is not lost.
     """
     found: set[str] = set()
-    for layers in [layers for shards in image.traces.values() for layers in shards.values()]:
-        left = [layer for layer in layers if layer.path not in lost]
-        for leaf in [leaf for leaf in finest(layers) if leaf.path in lost]:
+    for place, layers in [((operator, shard), layers) for operator, shards in image.traces.items() for shard, layers in shards.items()]:
+        anew = [layer for layer in made if (layer.operator, layer.shard) == place]
+        left = [layer for layer in (*layers, *anew) if layer.path not in lost]
+        for leaf in [leaf for leaf in finest(layers) if leaf.path in lost and not _remade(leaf, jobs)]:
             around = min((layer for layer in left if within(leaf, layer)), key=lambda layer: layer.upper - layer.lower, default=None)
             found |= {layer.path for layer in left if around is not None and within(layer, around) and layer != around}
-    return sorted(found)
+    return found
+
+
+def _remade(leaf: LayerInfo, jobs: Iterable[Recompute]) -> bool:
+    return any(leaf.shard in job.targets.get(leaf.operator, ()) and job.first <= leaf.lower and leaf.upper <= job.last + 1 for job in jobs)
 
 
 def _places(job: Recompute) -> list[tuple[str, int]]:
