@@ -4,6 +4,7 @@ SHELL := /bin/bash
 VENV := .venv
 READY := $(VENV)/.ready
 PYTEST_ARGS ?=
+WORKERS ?= 2
 BENCH_ARGS ?=
 DEMO_ARGS ?=
 SIMULATE_ARGS ?=
@@ -29,7 +30,7 @@ demo: $(READY) ## a live auction through a kill -9, about a minute
 	@$(VENV)/bin/python -m nosync.demo $(DEMO_ARGS)
 
 test: $(READY) ## the whole test suite (PYTEST_ARGS="-m 'not spark'" for the quick part)
-	@$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+	@$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 check: $(READY) ## lint, types, import order, file sizes
 	$(VENV)/bin/ruff check .

@@ -41,7 +41,7 @@ def test_a_layer_that_stands_for_a_lost_one_is_missed_when_it_is_lost_too() -> N
 
 
 def test_what_is_computed_again_leaves_its_neighbours_in_the_log() -> None:
-    disk, journal, engine = grown(1, 3, 5)
+    _, journal, engine = grown(1, 3, 5)
     leaves = sorted(journal.image.traces["totals"][1], key=lambda layer: layer.lower)
     journal.append(Merged(engine.merge(leaves[::-1])))
     image = journal.image.copy()
