@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 import nosync as ns
 from bench.inputs import Input
-from bench.queries import QUERIES
+from bench.queries import PLAIN
 from nosync.model.errors import Conflict, NosyncError
 from nosync.runtime.opener import Opener
 from nosync.runtime.stepping import Stepping
@@ -78,7 +78,7 @@ class Lane:
     def __post_init__(self) -> None:
         flow = ns.Flow("lane", spark=self.session)
         source = ns.files(self.data.folder, format=self.data.format, schema=self.data.schema, maxFilesPerTrigger=1)
-        flow.view("level1", QUERIES["plain"].ask(flow.source("events", source)))
+        flow.view("level1", PLAIN["plain"].ask(flow.source("events", source)))
         disk = None if self.durable else Forgetful(self.home.absolute())
         remote = open_remote(self.remote) if self.remote else None
         self.stepping = Stepping(flow.program(), self.home, 2, remote, disk=disk)

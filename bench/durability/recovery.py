@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from bench.durability.lanes import Lane
 from bench.inputs import Input
-from bench.queries import QUERIES
+from bench.queries import PLAIN
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def spark_recovery(session: SparkSession, data: Input, keys: int, work: Path, fi
 def _stream(session: SparkSession, data: Input, work: Path, batches: int) -> tuple[float, float]:
     """Runs some batches and stops: seconds until the first was done, and of the last."""
     events = session.readStream.schema(data.schema).format(data.format).option("maxFilesPerTrigger", 1).load(data.folder)
-    writer = QUERIES["plain"].ask(events).writeStream.format("noop").outputMode("update").option("checkpointLocation", str(work))
+    writer = PLAIN["plain"].ask(events).writeStream.format("noop").outputMode("update").option("checkpointLocation", str(work))
     started = time.perf_counter()
     query = writer.start()
     first = 0.0
