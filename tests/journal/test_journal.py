@@ -148,6 +148,25 @@ def test_a_lost_home_is_written_anew_from_the_remote(tmp_path: Path) -> None:
     assert image_in(tmp_path / "two") == again.image
 
 
+def test_a_home_that_was_left_behind_goes_on_from_the_remote(tmp_path: Path) -> None:
+    """What both had is rolled up there: no record joins them any more. The home's own last record never arrived."""
+    first = journal_in(tmp_path / "one", 1, tmp_path / "remote")
+    first.append(DECLARED)
+    first.ship()
+    first.append(Opened(1, 0.0, {"s": {}}))
+    second = journal_in(tmp_path / "two", 2, tmp_path / "remote")
+    roller = Roller(second, second.disk, second.remote, 4)
+    for epoch in range(1, 9):
+        second.append(Opened(epoch, 0.0, {"s": {"number": epoch}}))
+        second.append(Computed(epoch, (layer(epoch, epoch + 1),), {"s": 1}, {}))
+        second.ship()
+        roller.step(second.number)
+    assert second.base > 3
+    back = journal_in(tmp_path / "one", 3, tmp_path / "remote")
+    assert (back.image.epoch, back.image.newest) == (8, second.image.newest)
+    assert image_in(tmp_path / "one") == back.image
+
+
 def test_the_remote_of_another_flow_is_refused(tmp_path: Path) -> None:
     journal_in(tmp_path / "one", 1, tmp_path / "remote")
     journal_in(tmp_path / "two", 2)

@@ -132,10 +132,22 @@ def test_outputs_that_a_sink_has_are_not_missed() -> None:
 
 
 def test_an_epoch_whose_input_was_lost_with_its_layers_is_rolled_back() -> None:
-    image = history(3, DELIVERED, files=True)
+    image = history(3, Released("sink", 2), files=True)
     inputs = {"input/1", "input/2"}
     found = planned(image, (everything(image) | inputs) - {"a/0/3-4"})
     assert found is not None and (found.epoch, found.opened, found.jobs) == (2, 2, ())
+
+
+def test_epochs_after_one_that_was_lost_go_with_it_although_they_have_their_input() -> None:
+    image = history(5, Released("sink", 1), files=True)
+    inputs = {f"input/{epoch}" for epoch in (1, 3, 4, 5)}
+    found = planned(image, (everything(image) | inputs) - {"a/0/2-3"})
+    assert found is not None and (found.epoch, found.opened, found.jobs) == (1, 1, ())
+
+
+def test_an_epoch_that_a_sink_was_given_is_not_given_up() -> None:
+    image = history(3, Released("sink", 3), files=True)
+    assert planned(image, (everything(image) | {"input/1", "input/2"}) - {"a/0/3-4"}) is None
 
 
 def test_an_opened_epoch_without_its_input_is_rolled_back() -> None:

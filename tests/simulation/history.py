@@ -158,6 +158,7 @@ class History:
         self.life: Life | None = None
         self.zombies: list[Life] = []
         self.rates = (chance.choice((0.0, 0.02, 0.1)), chance.choice((0.0, 0.01, 0.03)), chance.choice((0.0, 0.0, 0.01, 0.03)))
+        self.restless = chance.choice((0.02, 0.02, 0.15))  # how often a run is taken for dead and goes on all the same
         self.rotten = False
         plain = self.world.operation
 
@@ -187,11 +188,11 @@ class History:
         chance = self.world.random
         if chance.random() < 0.4:
             self.lasting.events.append(chance.randrange(100))
-        if self.zombies and chance.random() < 0.1:
+        if self.zombies and chance.random() < 5 * self.restless:
             self.zombie_acts()
         if chance.random() < 0.01:
             self.fail()
-        if self.life is not None and chance.random() < 0.02:
+        if self.life is not None and chance.random() < self.restless:
             self.zombies.append(self.life)
             self.life = None
             if self.remote is not None and chance.random() < 0.5:
@@ -240,7 +241,8 @@ class History:
     def zombie_acts(self) -> None:
         zombie = self.world.random.choice(self.zombies)
         try:
-            zombie.act()
+            for _ in range(self.world.random.choice((1, 4, 16))):
+                zombie.act()
         except (Fenced, Crash):
             self.zombies.remove(zombie)
         except (*PASSING, Corrupt):

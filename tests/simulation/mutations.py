@@ -38,12 +38,12 @@ def _blind(kind: type, method: str, when: Callable[[str], bool], answer: Any) ->
     return patch.object(kind, method, changed)
 
 
-@mutation(69)
+@mutation(6)
 def the_home_is_not_asked_for_newer_runs() -> Any:
     return _blind(Cache, "exists", lambda name: name.startswith(RUNS), lambda *_: False)
 
 
-@mutation(377)
+@mutation(16)
 def the_remote_is_not_asked_for_newer_runs() -> Any:
     return _blind(Away, "exists", lambda name: name.startswith(RUNS), lambda *_: False)
 
@@ -53,12 +53,12 @@ def records_overwrite_each_other_in_the_home() -> Any:
     return _blind(Cache, "create", lambda name: name.startswith(RECORDS), lambda self, name, content: self.replace(name, content))
 
 
-@mutation(98)
+@mutation(8)
 def records_overwrite_each_other_on_the_remote() -> Any:
     return _blind(Away, "create", lambda name: name.startswith(RECORDS), lambda self, name, content: self.replace(name, content))
 
 
-@mutation(352)
+@mutation(1280)
 def the_chain_of_digests_is_not_followed() -> Any:
     plain = chain.decode
     return patch.object(chain, "decode", lambda content, number, previous: plain(content, number, None))
@@ -79,12 +79,12 @@ def folders_of_layers_are_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("layers/"))
 
 
-@mutation(18)
+@mutation(5)
 def input_is_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("input/"))
 
 
-@mutation(18)
+@mutation(5)
 def folders_of_input_are_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("input/"))
 
@@ -99,42 +99,42 @@ def the_folder_of_records_is_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("journal/records/"))
 
 
-@mutation(62)
+@mutation(68)
 def rollups_are_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("journal/rollups/"))
 
 
-@mutation(62)
+@mutation(68)
 def the_folder_of_rollups_is_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("journal/rollups/"))
 
 
-@mutation(104)
+@mutation(23)
 def segments_are_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("journal/segments/"))
 
 
-@mutation(104)
+@mutation(23)
 def the_folder_of_segments_is_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("journal/segments/"))
 
 
-@mutation(8)
+@mutation(4)
 def input_is_not_shipped() -> Any:
     return _blind(Away, "upload", lambda name: name.startswith("input/"), lambda *_: 0)
 
 
-@mutation(58)
+@mutation(40)
 def layers_are_not_shipped() -> Any:
     return _blind(Away, "upload", lambda name: name.startswith("layers/"), lambda *_: 0)
 
 
-@mutation(2)
+@mutation(173)
 def torn_layers_are_believed() -> Any:
     return patch.object(history, "doubtful", lambda *_: frozenset())
 
 
-@mutation(27)
+@mutation(8)
 def no_intent_is_recorded_before_a_release() -> Any:
     def intend(self: Any, sink: str, kind: Any, done: int) -> bool:
         image = self.journal.image
@@ -145,7 +145,7 @@ def no_intent_is_recorded_before_a_release() -> Any:
     return _both(patch.object(release.Releaser, "_intend", intend), patch.object(Journal, "look", lambda self: None))
 
 
-@mutation(16)
+@mutation(0)
 def an_intent_need_not_be_on_the_remote() -> Any:
     def step(self: Any, sink: str, kind: Any) -> bool:
         shipped, self.journal.shipped = self.journal.shipped, 1 << 60
@@ -165,12 +165,12 @@ def _away_unasked_by_look() -> Any:
     return patch.object(Journal, "look", look)
 
 
-@mutation(118)
+@mutation(216)
 def output_is_released_as_soon_as_it_is_computed() -> Any:
     return patch.object(release, "releasable", lambda kind, computed, *_: computed)
 
 
-@mutation(10)
+@mutation(0)
 def input_is_trimmed_before_it_is_safe() -> Any:
     return patch.object(trimming, "trimmable", lambda safe, released: 1 << 30 if safe else 0)
 
@@ -180,7 +180,7 @@ def input_is_trimmed_before_it_is_released() -> Any:
     return patch.object(trimming, "trimmable", lambda safe, released: trimmable(safe, []))
 
 
-@mutation(982)
+@mutation(0)
 def input_is_trimmed_before_the_boundary_is_recorded() -> Any:
     def step(self: Any, source: str) -> bool:
         image = self.journal.image
@@ -196,12 +196,12 @@ def input_is_trimmed_before_the_boundary_is_recorded() -> Any:
     return patch.object(trimming.Trimmer, "_step", step)
 
 
-@mutation(59)
+@mutation(525)
 def files_of_newer_runs_are_swept() -> Any:
     return patch("nosync.store.sweeper.sweepable", lambda name, generation, since, epoch: True)
 
 
-@mutation(2)
+@mutation(1)
 def swept_without_a_boundary() -> Any:
     def look(self: Any, image: Any) -> int:
         known = {layer.path for layer in image.newest_layers()}
@@ -213,7 +213,7 @@ def swept_without_a_boundary() -> Any:
     return patch.object(Sweeper, "look", look)
 
 
-@mutation(2)
+@mutation(8)
 def records_are_rolled_up_before_every_tier_has_them() -> Any:
     plain = Roller.step
     return patch.object(Roller, "step", lambda self, everywhere: plain(self, 1 << 60))

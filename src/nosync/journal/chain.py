@@ -126,7 +126,9 @@ def junk(store: Store, chain: Chain) -> list[str]:
 
 
 def common(home: Chain, remote: Chain) -> int:
-    """Up to which record two tiers agree. Raises where they belong to different histories."""
+    """Up to which record two tiers agree; 0 where the home was left behind so long ago that the remote has rolled up what they share.
+    Raises where they belong to different histories.
+    """
     if not home.number or not remote.number:
         return 0
     if home.origin != remote.origin:
@@ -134,6 +136,8 @@ def common(home: Chain, remote: Chain) -> int:
     for number in range(min(home.number, remote.number), max(home.base, remote.base) - 1, -1):
         if home.digest_at(number) == remote.digest_at(number):
             return number
+    if remote.base > home.base:
+        return 0
     raise Corrupt(
         f"the home begins at record {home.base}, the remote ends at record {remote.number}: nothing joins them",
         hint="Start with an empty remote to copy everything anew, or with an empty home to go on from the remote.",

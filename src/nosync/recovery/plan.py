@@ -65,24 +65,26 @@ class Plan:
 
 def plan(image: Image, survey: Survey, shape: Shape) -> Plan | None:
     """The plan for the newest epoch that can be reached; None when layers are gone for good. There is no way back behind a change of the
-    program.
+    program, nor behind what a sink has been given.
     """
-    epoch, begun = image.epoch, max((begun.epoch for begun in image.begun.values()), default=0)
+    told = [begun.epoch for begun in image.begun.values()] + [image.released.get(sink, 0) for sink in shape.sinks.values()]
+    epoch, lost = image.epoch, _lost_inputs(image, survey)
     while True:
         found = _plan_for(epoch, image, survey, shape)
-        lost = _lost_input(image, survey, epoch) or _lost_for_now(image, survey, shape, epoch)
-        if found is not None or not lost or epoch <= begun:
+        given_up = min(lost, default=epoch + 1) <= epoch or _lost_for_now(image, survey, shape, epoch)
+        if found is not None or not given_up or epoch <= max(told, default=0):
             return found
         epoch -= 1
 
 
-def _lost_input(image: Image, survey: Survey, epoch: int) -> bool:
-    """Whether an epoch's input is gone although nobody trimmed it."""
-    entry = image.opened.get(epoch)
-    if entry is None:
-        return False
-    trimmed = max((image.trimmed.get(source, 0) for source in entry.slices), default=0)
-    return epoch > trimmed and not all(survey.readable(name) for name in entry.files)
+def _lost_inputs(image: Image, survey: Survey) -> list[int]:
+    """Epochs whose input is gone although nobody trimmed it."""
+    return [
+        epoch
+        for epoch, entry in image.opened.items()
+        if epoch > max((image.trimmed.get(source, 0) for source in entry.slices), default=0)
+        and not all(survey.readable(name) for name in entry.files)
+    ]
 
 
 def _lost_for_now(image: Image, survey: Survey, shape: Shape, epoch: int) -> bool:
