@@ -35,6 +35,7 @@ from bench.session import SETTINGS, open_session
 HERE = Path(__file__).resolve().parent.parent
 BOUNDS = {"local": 1.03, "remote": 1.06}
 TAIL_BOUND = 1.2
+SPARK_FILES = 100
 CASES = ("cost", "small", "recovery", "remote")  # the last is a part of the first, alone: not run unless asked for
 LANES = ("off", "local", "remote", "s3")
 COST_HEADS = ("durability", "median ms", "to off", "interval", "p95 ms", "to off", "written/input", "shipped", "objects", "verdict")
@@ -167,16 +168,18 @@ def main(given: Sequence[str]) -> int:
     session = open_session("durability", "2g" if quick else "6g", work / "run" / "scratch")
     found: dict[str, Any] = {"machine": {"cores": os.cpu_count(), "system": platform.platform(), "python": platform.python_version()}}
     if "cost" in wanted:
-        data = inputs.plain(work / "inputs", 16 if quick else 150, 10_000 if quick else 200_000, 1_000_000, label="durability")
-        found["cost"] = cost(session, data, work / "run" / "lanes", 4 if quick else 10, 1 if quick else 3, console)
-        found["cost"]["spark"] = beside(session, data, work / "run" / "spark", 10)
+        files, rows = (16, 10_000) if quick else (600, 200_000)
+        data = inputs.plain(work / "inputs", files, rows, 1_000_000, label="durability")
+        found["cost"] = cost(session, data, work / "run" / "lanes", 4 if quick else 60, 1 if quick else 2, console)
+        few = inputs.plain(work / "inputs", min(files, SPARK_FILES), rows, 1_000_000, label="durability")
+        found["cost"]["spark"] = beside(session, few, work / "run" / "spark", 10)
     if "small" in wanted:
         data = inputs.plain(work / "inputs", 16 if quick else 200, 1_000, 100_000, label="durability-small")
         found["small"] = cost(session, data, work / "run" / "lanes", 4 if quick else 20, 1 if quick else 2, console)
         found["small"]["spark"] = beside(session, data, work / "run" / "spark", 10)
     if "remote" in wanted:
-        data = inputs.plain(work / "inputs", 16 if quick else 300, 10_000 if quick else 200_000, 1_000_000, label="durability-remote")
-        found["remote"] = cost(session, data, work / "run" / "lanes", 4 if quick else 10, 1 if quick else 3, console, ("off", "remote"))
+        data = inputs.plain(work / "inputs", 16 if quick else 600, 10_000 if quick else 200_000, 1_000_000, label="durability")
+        found["remote"] = cost(session, data, work / "run" / "lanes", 4 if quick else 60, 1 if quick else 2, console, ("off", "remote"))
     if "recovery" in wanted:
         found["recovery"] = [asdict(one) for one in recoveries(session, work, quick)]
     asked.results.mkdir(parents=True, exist_ok=True)

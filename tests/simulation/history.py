@@ -65,7 +65,7 @@ class Life:
         self.epochs = Epochs(self.journal, sources, self.engine, lambda: 0.0)
         trims = sources if history.trims else {}
         self.upkeep = Upkeep(
-            self.journal, disk, remote, self.sinks(), self, trims, most_layers=3, roll_records=history.roll, trim_batch=2,
+            self.journal, disk, remote, self.sinks(), self, trims, most_layers=3, patience=0.0, roll_records=history.roll, trim_batch=2,
             marks_of=MARKS_OF,
         )  # fmt: skip
         history.check_state(self)

@@ -117,6 +117,9 @@ class DictEngine:
     run: str
     written: int = 0
 
+    def prepare(self, opened: Opened) -> None:
+        """There is nothing to prepare."""
+
     def compute(
         self,
         openings: Sequence[Opened],

@@ -1,5 +1,6 @@
 """Shipping adapts: singly while it keeps up, collapsed when it is behind, shortened when it is idle; what it says is there is there."""
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from nosync.model.layers import LayerInfo
 from nosync.model.run import this_process
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
-from nosync.store.site import LONGEST_PAUSE, LayerShipper, RecordShipper, collapsing
+from nosync.store.site import PATIENCE_SECONDS, REST_SECONDS, LayerShipper, RecordShipper, collapsing
 
 
 @pytest.fixture
@@ -44,8 +45,11 @@ def shipped(remote: Objects) -> list[str]:
 
 
 def test_while_it_keeps_up_every_epoch_travels_alone(journal: Journal, remote: Objects) -> None:
-    shipper = LayerShipper(journal, journal.disk, remote)
-    compute(journal, 1, 2)
+    shipper = LayerShipper(journal, journal.disk, remote, patience=0.0)
+    compute(journal, 1)
+    while shipper.step():
+        pass
+    compute(journal, 2)
     merge(journal, 1, 3)
     while shipper.step():
         pass
@@ -53,7 +57,7 @@ def test_while_it_keeps_up_every_epoch_travels_alone(journal: Journal, remote: O
 
 
 def test_when_it_is_behind_the_merged_layer_travels_instead(journal: Journal, remote: Objects) -> None:
-    shipper = LayerShipper(journal, journal.disk, remote)
+    shipper = LayerShipper(journal, journal.disk, remote, patience=0.0)
     compute(journal, *range(1, 9))
     merge(journal, 1, 9)
     while shipper.step():
@@ -62,7 +66,7 @@ def test_when_it_is_behind_the_merged_layer_travels_instead(journal: Journal, re
 
 
 def test_what_was_merged_meanwhile_travels_alone_though_it_begins_with_epochs_that_are_there(journal: Journal, remote: Objects) -> None:
-    records, shipper = RecordShipper(journal), LayerShipper(journal, journal.disk, remote)
+    records, shipper = RecordShipper(journal), LayerShipper(journal, journal.disk, remote, patience=0.0)
     compute(journal, 1, 2, 3)
     while shipper.step():
         pass
@@ -72,21 +76,21 @@ def test_what_was_merged_meanwhile_travels_alone_though_it_begins_with_epochs_th
         pass
     assert shipped(remote) == ["1-2", "2-3", "3-4", "3-8"]
     assert shipper.standing(records).epoch == 7
-    assert LayerShipper(journal, journal.disk, remote).spans == shipper.spans == {(4, 8)}  # 3 can still be read there, 4 to 6 cannot
+    assert LayerShipper(journal, journal.disk, remote, patience=0.0).spans == shipper.spans == {(4, 8)}  # 3 can be read there, 4 to 6 not
 
 
 def test_a_start_that_has_forgotten_what_a_merged_layer_stands_for_claims_none_of_its_epochs(journal: Journal, remote: Objects) -> None:
     compute(journal, 1, 2, 3, 4)
     merge(journal, 1, 5)
-    while (shipper := LayerShipper(journal, journal.disk, remote)).waiting["v", 0]:
+    while (shipper := LayerShipper(journal, journal.disk, remote, patience=0.0)).waiting["v", 0]:
         shipper.step()
     compute(journal, 5)
     journal.image.forget_past(journal.image.epoch)
-    assert LayerShipper(journal, journal.disk, remote).spans == {(1, 5)}
+    assert LayerShipper(journal, journal.disk, remote, patience=0.0).spans == {(1, 5)}
 
 
 def test_a_merged_layer_that_is_larger_than_what_waits_does_not_travel(journal: Journal, remote: Objects) -> None:
-    shipper = LayerShipper(journal, journal.disk, remote)
+    shipper = LayerShipper(journal, journal.disk, remote, patience=0.0)
     compute(journal, 1)
     while shipper.step():
         pass
@@ -106,18 +110,32 @@ def test_a_layer_that_overlaps_a_part_of_what_is_there_does_not_travel() -> None
     assert collapsing(waiting, [there, crossing, *waiting], set()) == crossing
 
 
-def test_the_more_waits_the_longer_it_lets_it_gather(journal: Journal, remote: Objects) -> None:
-    shipper = LayerShipper(journal, journal.disk, remote)
-    pauses = [shipper.pause]
-    for start in range(1, 40, 4):
-        compute(journal, *range(start, start + 4))
-        shipper._follow()
-        pauses.append(shipper.pause)
-    assert pauses == sorted(pauses) and pauses[0] < 0.1 and pauses[-1] == LONGEST_PAUSE
+def test_while_epochs_follow_each_other_layers_wait_to_be_merged_but_not_for_ever(journal: Journal, remote: Objects) -> None:
+    now = 100.0
+    shipper = LayerShipper(journal, journal.disk, remote, clock=lambda: now)
+    for epoch in range(1, 5):
+        compute(journal, epoch)
+        assert not shipper.step()
+        now += REST_SECONDS / 2
+    merge(journal, 1, 4, size=250)
+    now += PATIENCE_SECONDS - 2 * REST_SECONDS
+    compute(journal, 5)
+    assert shipper.step() and not shipper.step()
+    assert shipped(remote) == ["1-4"]
+
+
+def test_when_the_stream_rests_nothing_waits(journal: Journal, remote: Objects) -> None:
+    now = 100.0
+    shipper = LayerShipper(journal, journal.disk, remote, clock=lambda: now)
+    compute(journal, 1)
+    assert not shipper.step()
+    now += 2 * REST_SECONDS
+    assert shipper.step() and shipped(remote) == ["1-2"]
 
 
 def test_idle_it_ships_what_shortens_a_recovery(journal: Journal, remote: Objects) -> None:
-    shipper = LayerShipper(journal, journal.disk, remote, most_layers=2)
+    clock = itertools.count(100.0)
+    shipper = LayerShipper(journal, journal.disk, remote, most_layers=2, clock=lambda: next(clock))
     for epoch in range(1, 5):
         compute(journal, epoch)
         while shipper.step():
@@ -130,7 +148,7 @@ def test_idle_it_ships_what_shortens_a_recovery(journal: Journal, remote: Object
 
 
 def test_an_epoch_is_safe_once_its_layers_and_the_records_that_name_them_are_there(journal: Journal, remote: Objects) -> None:
-    records, layers = RecordShipper(journal), LayerShipper(journal, journal.disk, remote)
+    records, layers = RecordShipper(journal), LayerShipper(journal, journal.disk, remote, patience=0.0)
     compute(journal, 1, 2)
     assert layers.standing(records).epoch == 0
     layers.step()

@@ -34,3 +34,19 @@ def _reaches_state(piece: Piece) -> bool:
     if isinstance(piece, Branch):
         return any(_reaches_state(child) for child in piece.children)
     return stateful(piece.node)
+
+
+def timeless(node: Node) -> bool:
+    """Whether the node's change follows from the input alone: no state, no event time of the epochs before."""
+    match node:
+        case SourceNode():
+            return True
+        case ViewNode():
+            return _follows_from_input(node.body.piece)
+    return False
+
+
+def _follows_from_input(piece: Piece) -> bool:
+    if isinstance(piece, Branch):
+        return type(piece) is Branch and all(_follows_from_input(child) for child in piece.children)
+    return timeless(piece.node)

@@ -28,6 +28,9 @@ class Outcome:
 class Engine(Protocol):
     """A pure function of recorded input and earlier state, apart from the layers that it writes under names never used before."""
 
+    def prepare(self, opened: Any) -> None:
+        """Told of an epoch that will be computed next, while the one before is: what takes time and needs no state can be done now."""
+
     def compute(
         self,
         openings: Sequence[Any],

@@ -1,5 +1,6 @@
 """Epochs as Spark jobs."""
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 
@@ -43,6 +44,17 @@ class SparkEngine:
         }
         self.timed = timed_sources(graph)
         self.setting = Setting(self.session, graph, home, program.name, run, shards, empties)
+        self._preparing = threading.Lock()
+        self._ahead: tuple[Opened, EpochJob] | None = None
+        self._read_lately = frozenset[int]()
+
+    def prepare(self, opened: Opened) -> None:
+        """Puts together and analyses, while the epoch before computes, what can be of the next one's job."""
+        with self._preparing:
+            self._ahead = None
+            job = self._job([opened], lambda _: {})
+            job.prepare(self._read_lately)
+            self._ahead = (opened, job)
 
     def compute(
         self, openings: Sequence[Opened], covers: Covers, targets: Targets | None = None, seen: History = nothing_seen
@@ -60,21 +72,31 @@ class SparkEngine:
             setting.home, path, [], flow=setting.flow, operator=operator, shard=shard, lower=lower, upper=upper, kind=kind, run=setting.run
         )
 
-    def _compute(self, openings: Sequence[Opened], covers: Covers, targets: Targets | None, seen: History) -> Outcome:
-        sources = self.program.sources
-        slices = {name: [entry.slices[name] for entry in openings if name in entry.slices] for name in sources}
-        taken = {name: found for name, found in slices.items() if found}
+    def _job(
+        self, openings: Sequence[Opened], covers: Covers, targets: Targets | None = None, seen: History = nothing_seen, more: Changes = {}
+    ) -> EpochJob:
+        """The job over the input of the openings; `more`: what else there is to read in it."""
+        taken, sources = self._taken(openings), self.program.sources
         changes: Changes = {name: partial(self._arrivals, name, openings) for name in taken}
-        changes |= self._statics() if openings[0].epoch == 1 else {}
+        changes |= (self._statics() if openings[0].epoch == 1 else {}) | more
         wide = frozenset(name for name, found in taken.items() if sum(map(sources[name].weight, found)) >= self.wide_bytes)
         direct = {name: paths for name, found in taken.items() if (paths := self._direct(name, found))}
+        return EpochJob(self.setting, openings[0].epoch, openings[-1].epoch + 1, covers, changes, wide, direct, targets, seen)
 
-        def job(changes: Changes) -> EpochJob:
-            self.session.sparkContext.setLocalProperty("spark.scheduler.pool", EPOCH_POOL)
-            return EpochJob(self.setting, openings[0].epoch, openings[-1].epoch + 1, covers, changes, wide, direct, targets, seen)
+    def _taken(self, openings: Sequence[Opened]) -> dict[str, list[Slice]]:
+        slices = {name: [entry.slices[name] for entry in openings if name in entry.slices] for name in self.program.sources}
+        return {name: found for name, found in slices.items() if found}
 
-        first = job(changes)
+    def _compute(self, openings: Sequence[Opened], covers: Covers, targets: Targets | None, seen: History) -> Outcome:
+        self.session.sparkContext.setLocalProperty("spark.scheduler.pool", EPOCH_POOL)
+        sources, taken = self.program.sources, self._taken(openings)
+        first = self._job(openings, covers, targets, seen)
+        with self._preparing:
+            ahead, self._ahead = self._ahead, None
+        if ahead is not None and targets is None and [ahead[0]] == list(openings):
+            first.adopt(ahead[1])
         receipts = first.run(late=False)
+        self._read_lately = first.read
         for name, found in taken.items():
             unread = name not in first.observed and any(sources[name].rows(slice) is None for slice in found)
             if unread or (name in self.timed and targets is None and time_of(name) not in first.observed):
@@ -82,7 +104,7 @@ class SparkEngine:
         rows = {name: self._rows(name, found, first) for name, found in taken.items()}
         rejected = self._rejected(taken, first)
         rejected |= self._refused(taken, receipts)
-        late = job(changes | self._rejected_rows(openings, rejected)).run(late=True)
+        late = self._job(openings, covers, targets, seen, self._rejected_rows(openings, rejected)).run(late=True)
         receipts = agreed(receipts + late)
         layers = tuple(receipt.layer for receipt in receipts if receipt.layer)
         return Outcome(layers, rows, rejected, receipts, seen_times(first.observed), late_counts(first.observed))

@@ -82,7 +82,10 @@ class Epochs:
         with self.journal.lock:
             computing = self.journal.image.epoch + 1
             wanted = computing in self.journal.image.opened and computing + 1 not in self.journal.image.opened
-        return self._open(computing + 1) if wanted else None
+        opened = self._open(computing + 1) if wanted else None
+        if opened is not None:
+            self.engine.prepare(opened)
+        return opened
 
     def _open(self, epoch: int) -> Opened | None:
         with self._opening:

@@ -7,7 +7,6 @@ import threading
 import time
 from contextlib import suppress
 
-from nosync.model.errors import NosyncError
 from nosync.runtime.epochs import Epochs
 
 
@@ -35,7 +34,7 @@ class Opener:
         if self._epochs.journal.image.epoch == self._epoch:
             return
         took = time.monotonic() - self._begun
-        self._usual = took if not self._usual else 0.7 * self._usual + 0.3 * took
+        self._usual = min(took, 0.7 * self._usual + 0.3 * took) if self._usual else took  # the first one may take long
 
     def _run(self) -> None:
         while True:
@@ -48,7 +47,7 @@ class Opener:
                     self._wake.wait(timeout=due - time.monotonic())
                     continue
                 self._due = None
-            with suppress(NosyncError, OSError):  # whatever it is, the next epoch will meet it and tell
+            with suppress(Exception):  # whatever it is, the next epoch will meet it and tell
                 self._epochs.open_ahead()
 
     def stop(self) -> None:

@@ -18,8 +18,8 @@ from nosync.recovery.suspicion import suspect
 from nosync.runtime.upkeep import Duty, Upkeep
 
 # How long a duty lets news gather before it acts: many epochs then share one fsync or one object.
-LINGER_SECONDS = {"host": 0.05, "records": 0.05, "release": 0.0, "tidy": 1.0}
-IDLE_SECONDS = 0.5
+LINGER_SECONDS = {"host": 0.1, "records": 0.2, "layers": 0.1, "release": 0.0, "tidy": 1.0}
+IDLE_SECONDS = 0.3
 BACK_OFF_SECONDS = (0.2, 5.0)
 log = logging.getLogger("nosync")
 
@@ -72,12 +72,7 @@ class Tending:
                 self.journal.changed.wait_for(
                     lambda: (self.journal.number, self._news) != seen or self._stopping.is_set(), timeout=IDLE_SECONDS
                 )
-        self._stopping.wait(self._linger(name))
-
-    def _linger(self, name: str) -> float:
-        if name == "layers" and self.upkeep.layers is not None:
-            return self.upkeep.layers.pause
-        return LINGER_SECONDS[name]
+        self._stopping.wait(LINGER_SECONDS[name])
 
     def _trouble(self, name: str, error: NosyncError) -> None:
         if isinstance(error, Corrupt):

@@ -19,7 +19,7 @@ from nosync.model.store import Carrier, Disk, Remote
 from nosync.runtime.release import Releaser
 from nosync.runtime.trimming import BATCH, Trimmable, Trimmer
 from nosync.store.host import HostTier
-from nosync.store.site import LayerShipper, RecordShipper
+from nosync.store.site import PATIENCE_SECONDS, LayerShipper, RecordShipper
 from nosync.store.sweeper import Sweeper
 
 Duty = Callable[[], bool]
@@ -40,6 +40,7 @@ class Upkeep:
         sources: Mapping[str, Trimmable],
         *,
         most_layers: int = 64,
+        patience: float = PATIENCE_SECONDS,
         roll_records: int = ROLL_RECORDS,
         trim_batch: int = BATCH,
         carrier: Carrier | None = None,
@@ -48,7 +49,7 @@ class Upkeep:
         self.journal, self.disk, self.remote = journal, disk, remote
         self.host = HostTier(journal, disk)
         self.records = RecordShipper(journal) if remote is not None else None
-        self.layers = LayerShipper(journal, disk, remote, most_layers, carrier) if remote is not None else None
+        self.layers = LayerShipper(journal, disk, remote, most_layers, carrier, patience) if remote is not None else None
         self.releaser = Releaser(journal, sinks, outlet, self.standings)
         self.trimmer = Trimmer(journal, sources, list(sinks), self.standings, trim_batch)
         self.roller = Roller(journal, disk, remote, roll_records, marks_of or {})

@@ -4,6 +4,7 @@ Promise: each operator runs once per shard, whatever is built on it (a change wi
 a retried task recomputes the same bytes from immutable inputs. Nothing is recorded here: the caller takes the receipts.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +19,7 @@ from nosync.catalyst.bridge import Catalyst, Java, items
 from nosync.catalyst.graph import Branch, GatheredNode, Graph, Hole, Node, Operator, Piece, SourceNode, ViewNode, holes
 from nosync.catalyst.traces import traces_of, wanted_ends
 from nosync.catalyst.walk import late as late_node
-from nosync.catalyst.walk import stateful
+from nosync.catalyst.walk import stateful, timeless
 from nosync.model.layers import Kind, LayerInfo
 from nosync.model.shards import shard_expression
 from nosync.model.watermark import History, Moment, nothing_seen
@@ -29,11 +30,12 @@ from nosync.spark.steps import NOTHING, change_of, direct_task
 from nosync.spark.task import Work
 
 Covers = Callable[[str], dict[int, tuple[LayerInfo, ...]]]
+FEW_ROWS = 10_000  # a view that kept fewer in the epoch before is written by one task: starting another takes longer
 
 
 @dataclass
 class Setting:
-    """Where and for whom jobs run."""
+    """Where and for whom jobs run. `lately`: how many rows came to each operator in the epoch before."""
 
     session: SparkSession
     graph: Graph
@@ -42,6 +44,7 @@ class Setting:
     run: str
     shards: int
     empties: dict[str, pa.RecordBatch | str]
+    lately: Counter[str] | None = None
     _partitions: dict[int, "RDD[int]"] = field(default_factory=dict)
 
     def partitions(self, count: int) -> "RDD[int]":
@@ -90,6 +93,7 @@ class EpochJob:
     targets: Mapping[str, frozenset[int]] | None = None
     seen: History = nothing_seen
     frames: dict[int, Java] = field(default_factory=dict)
+    kept: dict[int, DataFrame] = field(default_factory=dict)
     persisted: list[DataFrame] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -98,6 +102,27 @@ class EpochJob:
         self.consumers = self.setting.consumers
         self.observed: dict[str, dict[str, int]] = {}
         self.moment = Moment(self.lower, self.seen)
+
+    def prepare(self, sources: frozenset[int]) -> None:
+        """Puts together what does not depend on the epoch before: these sources, and the views that are computed from nothing else."""
+        for source in self.setting.graph.sources.values():
+            if id(source) in sources and self._moves(source):
+                self.plan(source)
+        ends = self._ends(late=False)
+        for node in ends:
+            if isinstance(node, ViewNode) and id(node) not in self.kept and timeless(node):
+                self.kept[id(node)] = self._retain(node)
+        if len(ends) == len(self.kept) == 1:
+            self.kept[id(ends[0])]._jdf.queryExecution().executedPlan()
+
+    def adopt(self, prepared: "EpochJob") -> None:
+        """Goes on with what another job of the same epoch has put together."""
+        self.frames, self.kept = prepared.frames, prepared.kept
+
+    @property
+    def read(self) -> frozenset[int]:
+        """Which sources were read through Spark."""
+        return frozenset(id(node) for node in self.setting.graph.sources.values() if id(node) in self.frames)
 
     def run(self, late: bool) -> list[Receipt]:
         """Runs the job and returns one receipt per operator and shard that had something to do.
@@ -113,7 +138,12 @@ class EpochJob:
             self.setting.partitions(alone.partitions).mapPartitionsWithIndex(alone).collect()
         else:
             self._run_plan([self._end(node) for node in ends])
-        return agreed([receipt for receipt in self.receipts.value if receipt.epoch == self.lower])
+        receipts = agreed([receipt for receipt in self.receipts.value if receipt.epoch == self.lower])
+        if not late and self.targets is None:
+            self.setting.lately = Counter()
+            for receipt in receipts:
+                self.setting.lately[receipt.operator] += receipt.rows
+        return receipts
 
     def _alone(self, ends: list[Node]) -> AloneTask | None:
         """All there is to do as one task, if Spark has nothing to compute in it: then there is nothing to plan either."""
@@ -232,12 +262,17 @@ class EpochJob:
         return self.setting.session.range(1).select(columns)
 
     def _retain(self, view: ViewNode) -> DataFrame:
+        if id(view) in self.kept:
+            return self.kept[id(view)]
         assert view.feed is not None and view.payload is not None
         body = self._aliased(Hole(view, view.body.output + view.body.carried), self.plan(view))  # a persisted plan has new ids
         rows = self.catalyst.frame(self.catalyst.with_children(view.feed.plan, [body]))
         task = RetainTask(self.work(view.operator, "diffs"), view.payload)
-        placed = rows if view.placed else self.exchange(rows, view)
-        return placed.mapInArrow(task, NOTHING)
+        if view.placed:
+            return rows.mapInArrow(task, NOTHING)
+        lately = self.setting.lately
+        few = self.targets is None and lately is not None and lately[view.operator] < FEW_ROWS
+        return (rows.repartition(1) if few else self.exchange(rows, view)).mapInArrow(task, NOTHING)
 
 
 def _observed(execution: Java) -> dict[str, dict[str, int]]:

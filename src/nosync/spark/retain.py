@@ -10,6 +10,7 @@ import pyarrow as pa
 from nosync.kernels.regroup import Gathered, gather, settle
 from nosync.kernels.top import Limit, places, top
 from nosync.model.errors import Failed
+from nosync.model.shards import lower_bounds
 from nosync.spark.task import Work, column, emitted, stacked
 from nosync.state.canonical import canonical_bytes
 from nosync.state.expiry import Expired
@@ -37,7 +38,7 @@ def nonempty(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
 
 @dataclass(frozen=True)
 class RetainTask:
-    """Keeps the rows of a view."""
+    """Keeps the rows of a view, of one shard or of several."""
 
     work: Work
     payload: pa.Schema
@@ -46,9 +47,18 @@ class RetainTask:
         started = time.perf_counter()
         held = nonempty(batches)
         if held:
-            change = diffs(held, self.payload)
-            self.work.hand_in(self.work.shard(held[0]), change.num_rows, consolidate(change), started)
+            for shard, change in by_shard(diffs(held, self.payload), self.work.shards):
+                self.work.hand_in(shard, change.num_rows, consolidate(change), started)
         yield from ()
+
+
+def by_shard(change: pa.RecordBatch, shards: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of each shard that has some."""
+    bounds = np.array(lower_bounds(shards), np.uint64)
+    numbers = np.searchsorted(bounds, change.column("_hash").to_numpy(), side="right") - 1
+    found = np.unique(numbers)
+    for shard in found:
+        yield int(shard), change if len(found) == 1 else change.take(pa.array(np.flatnonzero(numbers == shard)))
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,15 @@ Records go first and fast (`RecordShipper`), since an epoch whose opening is the
 (`LayerShipper`), so that
 it need not be. Neither waits for the other: what is readable there is found by looking (see `recovery.survey`).
 
-Shipping adapts to load. While it keeps up, it ships each epoch's layers; when it falls behind, the layers into which the merger has
-collapsed the waiting
-epochs. When idle it ships merged layers that shorten what a recovery would have to fetch, until that fits `recover_within`.
+Shipping adapts to load. A stream that rests between its epochs leaves time for each one's layers. While epochs follow each other closely,
+layers wait, `patience` seconds at most: then the one layer into which the merger has collapsed them goes in their place, with fewer bytes
+and fewer objects. When the stream rests, merged layers are shipped that shorten what a recovery would have to fetch, until that fits
+`recover_within`.
 """
 
+import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from nosync.journal.entries import Adopted, Computed, Restored, RolledBack
 from nosync.journal.journal import Journal, fenced_by
@@ -23,8 +25,10 @@ from nosync.state.cover import cover
 from nosync.state.finest import finest, within
 from nosync.store.progress import epoch_on
 
-PRESSURE = 4  # epochs waiting in one shard
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
+PATIENCE_SECONDS = 3.0
+PATIENT_BYTES = 256 << 20
+REST_SECONDS = 0.3  # without news of the stream, it rests
+MUCH_LONGER = 4  # as many layers as a recovery may fetch at most: then they are shortened even while the stream is busy
 Place = tuple[str, int]
 
 
@@ -54,8 +58,20 @@ class RecordShipper:
 class LayerShipper:
     """Brings layers to the remote. `waiting` holds, per operator and shard, the finest layers that are not there yet, oldest first."""
 
-    def __init__(self, journal: Journal, disk: Disk, remote: Remote, most_layers: int = 64, carrier: Carrier | None = None) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        disk: Disk,
+        remote: Remote,
+        most_layers: int = 64,
+        carrier: Carrier | None = None,
+        patience: float = PATIENCE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.journal, self.disk, self.most_layers, self.carrier = journal, disk, most_layers, carrier or remote
+        self.patience, self.clock = patience, clock
+        self.came: dict[str, float] = {}
+        self.heard = 0.0
         self.placed = set(remote.sizes(LAYERS))
         self.number = journal.number
         self.waiting: dict[Place, list[LayerInfo]] = {}
@@ -73,10 +89,14 @@ class LayerShipper:
         shipped = self.journal.shipped
         while self.unconfirmed and self.unconfirmed[0][0] <= shipped:
             self.epoch = self.unconfirmed.popleft()[1]
-        behind = sum(layer.bytes for layers in self.waiting.values() for layer in layers)
         problem = records.problem or self.problem
         objects, sent = self.objects + records.objects, self.bytes + records.bytes
-        return Standing("site", shipped, min(self.epoch, epoch_on(self.journal, shipped)), behind, objects, sent, problem)
+        return Standing("site", shipped, min(self.epoch, epoch_on(self.journal, shipped)), self.behind, objects, sent, problem)
+
+    @property
+    def behind(self) -> int:
+        """Bytes that wait."""
+        return sum(layer.bytes for layers in self.waiting.values() for layer in layers)
 
     def _reached(self) -> int:
         """The newest epoch whose state can be read there: all before it is there, and no layer spans it that has no finer ones beside
@@ -92,7 +112,9 @@ class LayerShipper:
         """Ships one layer; says whether there was one."""
         if self._follow():
             self.unconfirmed.append((self.number, self._reached()))
-        layer = self._next() or self._shortening()
+        layer = self._next()
+        if layer is None and (not self.busy or len(self.placed) > MUCH_LONGER * self.most_layers):
+            layer = self._shortening()
         if layer is None:
             return False
         named = self.journal.number
@@ -104,30 +126,29 @@ class LayerShipper:
         if inside and layer.upper > layer.lower + 1:
             self.spans.add((inside[0].lower, layer.upper))
         self.waiting[place] = [other for other in self.waiting[place] if other not in inside]
+        for other in inside:
+            self.came.pop(other.path, None)
         self.unconfirmed.append((named, self._reached()))
         return True
 
-    @property
-    def pause(self) -> float:
-        """Seconds to rest before the next layer. The more epochs wait, the longer: the merger then makes one layer of many."""
-        most = max((len(layers) for layers in self.waiting.values()), default=0)
-        return float(min(LONGEST_PAUSE, SHORTEST_PAUSE * 2 ** (most // PRESSURE)))
-
     def _follow(self) -> bool:
         """Takes notice of new records; says whether there were any."""
-        records = self.journal.after(self.number)
+        records, now = self.journal.after(self.number), self.clock()
         for record in records:
             for entry in record.entries:
                 match entry:
                     case Computed():
+                        self.heard = now
                         for layer in entry.layers:
                             self.waiting.setdefault((layer.operator, layer.shard), []).append(layer)
+                            self.came[layer.path] = now
                     case Restored() | Adopted() | RolledBack():
                         self._begin_again()
             self.number = record.number
         return bool(records)
 
     def _begin_again(self) -> None:
+        self.came.clear()
         traces = self._traces()
         self.waiting = {place: uncovered(layers, self.placed) for place, layers in traces.items()}
         self.spans = {span for layers in traces.values() for span in spans(layers, self.placed, self.journal.image.since)}
@@ -140,18 +161,26 @@ class LayerShipper:
             return {(operator, shard): list(layers) for operator, shards in traces.items() for shard, layers in shards.items()}
 
     def _next(self) -> LayerInfo | None:
-        """The oldest waiting layer; in its place, where many wait, one that collapses it and its followers."""
+        """For the oldest waiting layer, if it has waited long enough: the one that collapses it and its followers."""
         behind = [place for place, layers in self.waiting.items() if layers]
         place = min(behind, key=lambda place: self.waiting[place][0].lower, default=None)
         if place is None:
             return None
-        waiting = self.waiting[place]
-        if len(waiting) < PRESSURE:
-            return waiting[0]
-        operator, shard = place
+        (operator, shard), waiting = place, self.waiting[place]
+        if self._may_wait(waiting[0]):
+            return None
         with self.journal.lock:
             trace = list(self.journal.image.traces[operator][shard])
         return collapsing(waiting, trace, self.placed)
+
+    @property
+    def busy(self) -> bool:
+        """Whether epochs follow each other closely."""
+        return self.clock() - self.heard < REST_SECONDS
+
+    def _may_wait(self, layer: LayerInfo) -> bool:
+        waited = self.clock() - self.came.get(layer.path, -self.patience)
+        return self.busy and waited < self.patience and self.behind < PATIENT_BYTES
 
     def _shortening(self) -> LayerInfo | None:
         """A merged layer in the place of the most layers there, while a recovery would have to fetch more than allowed."""
