@@ -29,6 +29,8 @@ SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.python.unix.domain.socket.enabled": "true",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
 }
 
 
@@ -52,12 +54,17 @@ def noting(file: Path) -> Callable[[Any, int], None]:
     return note
 
 
-def main(master: str, place: Path) -> None:
+def session_of(master: str) -> SparkSession:
+    """The session of a process that is started only to be killed."""
     builder: Any = SparkSession.builder.master(master).config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
-    builder = builder.config("spark.driver.extraJavaOptions", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
-    flow, _ = suffering_flow(builder.getOrCreate(), place, place)
+    session: SparkSession = builder.getOrCreate()
+    return session
+
+
+def main(master: str, place: Path) -> None:
+    flow, _ = suffering_flow(session_of(master), place, place)
     with flow.start(home=place / "home", shards=2) as run:
         until(lambda: not run.isActive or (place / "finish").exists(), seconds=3600)
         run.processAllAvailable()

@@ -116,7 +116,11 @@ def test_late_rows_are_counted_and_kept(undisturbed: Any) -> None:
         assert counted == sum(epoch == progress["epoch"] for epoch, _, _ in late)
     rows = Home(home).view("too_late").to_pylist()
     assert sorted((entry["epoch"], entry["v"]) for entry in rows) == sorted((epoch, found[2]) for epoch, found, diff in late if diff > 0)
-    assert [progress["eventTime"]["s"][17:19] for progress in told] == ["09", "18", "18", "31", "32", "34"]
+    times = [progress["eventTime"]["s"] for progress in told]
+    newest = [9, 18, 18, 31, 32, 34]
+    assert [int(time["max"][17:19]) for time in times] == newest
+    assert "watermark" not in times[0]
+    assert [int(time["watermark"][17:19]) for time in times[1:]] == [second - int(DELAY) for second in newest[:-1]]
 
 
 def test_state_of_closed_windows_is_dropped_and_their_results_stay(undisturbed: Any) -> None:

@@ -73,12 +73,17 @@ class SparkEngine:
         )
 
     def _job(
-        self, openings: Sequence[Opened], covers: Covers, targets: Targets | None = None, seen: History = nothing_seen, more: Changes = {}
+        self,
+        openings: Sequence[Opened],
+        covers: Covers,
+        targets: Targets | None = None,
+        seen: History = nothing_seen,
+        more: Changes | None = None,
     ) -> EpochJob:
         """The job over the input of the openings; `more`: what else there is to read in it."""
         taken, sources = self._taken(openings), self.program.sources
         changes: Changes = {name: partial(self._arrivals, name, openings) for name in taken}
-        changes |= (self._statics() if openings[0].epoch == 1 else {}) | more
+        changes |= (self._statics() if openings[0].epoch == 1 else {}) | (more or {})
         wide = frozenset(name for name, found in taken.items() if sum(map(sources[name].weight, found)) >= self.wide_bytes)
         direct = {name: paths for name, found in taken.items() if (paths := self._direct(name, found))}
         return EpochJob(self.setting, openings[0].epoch, openings[-1].epoch + 1, covers, changes, wide, direct, targets, seen)

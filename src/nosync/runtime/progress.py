@@ -11,8 +11,10 @@ from nosync.runtime.upkeep import Upkeep
 from nosync.spark.receipts import Receipt
 
 
-def progress(step: Step, millis: dict[str, int], image: Image, run: str, upkeep: Upkeep) -> dict[str, Any]:
-    """One epoch: input, time, state, and how far it is from being safe."""
+def progress(
+    step: Step, millis: dict[str, int], image: Image, run: str, upkeep: Upkeep, delays: Mapping[str, int]
+) -> dict[str, Any]:
+    """One epoch: input, time, state, and how far it is from being safe. `delays`: those of sources with a watermark, in microseconds."""
     opened, rows, rejected = step.opened, step.outcome.rows, step.outcome.rejected
     total = sum(rows.values())
     seconds = max(millis["triggerExecution"], 1) / 1e3
@@ -28,12 +30,21 @@ def progress(step: Step, millis: dict[str, int], image: Image, run: str, upkeep:
             {"description": name, "numInputRows": rows.get(name, 0), "rejectedRows": rejected.get(name, 0)} for name in opened.slices
         ],
         "lateRows": sum(step.outcome.late.values()),
-        "eventTime": {name: _iso(time / 1e6) for name, time in image.seen_before(opened.epoch + 1).items()},
+        "eventTime": _event_time(image, opened.epoch, delays),
         "stateOperators": _operators(step.outcome.receipts, step.outcome.late, image),
         "safe": upkeep.safe(),
         "tiers": upkeep.report(),
         "sinks": [{"description": name, "epoch": epoch} for name, epoch in upkeep.releaser.delivered.items()],
     }
+
+
+def _event_time(image: Image, epoch: int, delays: Mapping[str, int]) -> dict[str, dict[str, str]]:
+    """By source the newest time so far, and the watermark by which the epoch was computed: that of the epochs before."""
+    found = {name: {"max": _iso(time / 1e6)} for name, time in image.seen_before(epoch + 1).items()}
+    for name, time in image.seen_before(epoch).items():
+        if name in delays:
+            found[name]["watermark"] = _iso((time - delays[name]) / 1e6)
+    return found
 
 
 def _iso(at: float) -> str:

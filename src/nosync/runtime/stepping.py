@@ -147,7 +147,8 @@ class Stepping:
             return None
         self.merge()
         millis = {"triggerExecution": round((time.perf_counter() - started) * 1e3), **step.millis}
-        return progress(step, millis, self.image, self.run, self.upkeep)
+        delays = {name: source.delay for name, source in self.program.graph.sources.items() if source.delay is not None}
+        return progress(step, millis, self.image, self.run, self.upkeep, delays)
 
     def merge(self) -> None:
         """Takes what was merged meanwhile, and asks for more."""

@@ -1,0 +1,1 @@
+"""Nexmark, and a process of its own that runs it, to be killed."""
