@@ -168,18 +168,20 @@ def main(given: Sequence[str]) -> int:
     session = open_session("durability", "2g" if quick else "6g", work / "run" / "scratch")
     found: dict[str, Any] = {"machine": {"cores": os.cpu_count(), "system": platform.platform(), "python": platform.python_version()}}
     if "cost" in wanted:
-        files, rows = (16, 10_000) if quick else (600, 200_000)
+        files, rows = (16, 10_000) if quick else (1_200, 200_000)
         data = inputs.plain(work / "inputs", files, rows, 1_000_000, label="durability")
-        found["cost"] = cost(session, data, work / "run" / "lanes", 4 if quick else 60, 1 if quick else 2, console)
+        found["cost"] = cost(session, data, work / "run" / "lanes", 4 if quick else 120, 1 if quick else 2, console)
         few = inputs.plain(work / "inputs", min(files, SPARK_FILES), rows, 1_000_000, label="durability")
         found["cost"]["spark"] = beside(session, few, work / "run" / "spark", 10)
     if "small" in wanted:
-        data = inputs.plain(work / "inputs", 16 if quick else 200, 1_000, 100_000, label="durability-small")
-        found["small"] = cost(session, data, work / "run" / "lanes", 4 if quick else 20, 1 if quick else 2, console)
-        found["small"]["spark"] = beside(session, data, work / "run" / "spark", 10)
+        files = 16 if quick else 1_200
+        data = inputs.plain(work / "inputs", files, 1_000, 100_000, label="durability-small")
+        found["small"] = cost(session, data, work / "run" / "lanes", 4 if quick else 120, 1 if quick else 2, console)
+        few = inputs.plain(work / "inputs", min(files, SPARK_FILES), 1_000, 100_000, label="durability-small")
+        found["small"]["spark"] = beside(session, few, work / "run" / "spark", 10)
     if "remote" in wanted:
-        data = inputs.plain(work / "inputs", 16 if quick else 600, 10_000 if quick else 200_000, 1_000_000, label="durability")
-        found["remote"] = cost(session, data, work / "run" / "lanes", 4 if quick else 60, 1 if quick else 2, console, ("off", "remote"))
+        data = inputs.plain(work / "inputs", 16 if quick else 1_200, 10_000 if quick else 200_000, 1_000_000, label="durability")
+        found["remote"] = cost(session, data, work / "run" / "lanes", 4 if quick else 120, 1 if quick else 2, console, ("off", "remote"))
     if "recovery" in wanted:
         found["recovery"] = [asdict(one) for one in recoveries(session, work, quick)]
     asked.results.mkdir(parents=True, exist_ok=True)

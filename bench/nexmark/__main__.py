@@ -5,6 +5,7 @@ the end equals Spark's batch answer. Ends with 1 if one does not.
 """
 
 import argparse
+import logging
 import re
 import shutil
 import statistics
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -105,8 +106,9 @@ def _stream(world: World, table: str) -> DataFrame:
 
 
 def _reason(error: PySparkException) -> str:
-    words = str(error).strip().splitlines()[0]
-    return f"{error.getCondition() or ''} {words}".strip()[:110] if isinstance(error, AnalysisException) else words[:110]
+    """The first sentence of what Spark says, without its number for it."""
+    words = re.sub(r"^\[\w+\] ", "", str(error).strip().splitlines()[0])
+    return re.split(r"[.;] ", words)[0][:110]
 
 
 def unequal(world: World, name: str, text: str, home: Path) -> tuple[int, str]:
@@ -137,6 +139,7 @@ def measure(world: World, name: str) -> bool:
 
 def main() -> int:
     asked = arguments()
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # a refusal is an answer here, and told in the table
     with tempfile.TemporaryDirectory() as scratch:
         spark = open_session("nosync", asked.heap, Path(scratch) / "spark")
         spark.conf.set(STORE + "providerClass", PROVIDER + "RocksDBStateStoreProvider")

@@ -1,12 +1,11 @@
 """Objects in a bucket, or in a folder that stands for one: where journal and layers survive the site.
 
-Names of the disk are names of objects, except that Arrow files travel compressed and have ".zst" behind their name there:
-zstd frames of 4 MiB of content each, one after the other, as the `zstd` command reads them. Nobody outside this module sees that ending.
+Names of the disk are names of objects, except that Arrow files travel compressed (see `packing`) and have ".packed" behind their name
+there. Nobody outside this module sees that ending.
 
 Promise: an object is there whole or not at all. Files of any size travel in parts, in bounded memory.
 """
 
-import io
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,6 @@ from typing import cast
 from urllib.parse import urlsplit
 
 import obstore
-import pyarrow as pa
 from obstore.exceptions import BaseError
 from obstore.store import ObjectStore
 
@@ -25,9 +23,9 @@ from nosync.model.store import Disk
 from nosync.store.addresses import client_of, folder_of
 from nosync.store.disk import LocalDisk, told, whole_file
 from nosync.store.failures import from_remote, is_bucket_missing
+from nosync.store.packing import BLOCK, packed, unpacked
 
-ENDING = ".zst"
-BLOCK = 4 << 20
+ENDING = ".packed"
 PART = 8 << 20
 PARTS_AT_ONCE = 4
 
@@ -153,9 +151,7 @@ class Objects:
             yield from parts
             return
         try:
-            with pa.CompressedInputStream(_Stream(parts), "zstd") as content:
-                while block := content.read(BLOCK):
-                    yield block
+            yield from unpacked(parts)
         except OSError as error:
             raise Corrupt(
                 f'"{name}" on {self.url} cannot be decompressed: {error}', hint="Recover it from another tier, or let it be computed again."
@@ -176,24 +172,6 @@ class Objects:
             raise from_remote(error, f'"{name}" could not be read from {self.url}', write=False) from error
 
 
-class _Stream(io.RawIOBase):
-    """Parts as one file that is read from beginning to end."""
-
-    def __init__(self, parts: Iterator[bytes]) -> None:
-        self._parts = parts
-        self._rest = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target: memoryview) -> int:  # type: ignore[override]
-        if not self._rest:
-            self._rest = memoryview(next(self._parts, b""))
-        count = min(len(target), len(self._rest))
-        target[:count], self._rest = self._rest[:count], self._rest[count:]
-        return count
-
-
 def key_of(name: str) -> str:
     """The object that holds a name."""
     return name + ENDING if name.endswith(".arrow") else name
@@ -209,20 +187,17 @@ def _is_packed(key: str) -> bool:
 
 
 def _packed(key: str, content: bytes) -> bytes:
-    return _frame(content) if _is_packed(key) else content
+    if not _is_packed(key):
+        return content
+    return b"".join(packed(content[start : start + BLOCK]) for start in range(0, len(content) or 1, BLOCK))
 
 
-def _frame(content: bytes) -> bytes:
-    """One zstd frame at level 1: several times faster than most networks."""
-    return bytes(pa.Codec("zstd", 1).compress(content, asbytes=True))
-
-
-def _blocks(path: Path, packed: bool, lengths: list[int]) -> Iterator[bytes]:
+def _blocks(path: Path, pack: bool, lengths: list[int]) -> Iterator[bytes]:
     """What travels of a file, block by block; the length of each is added to the list. An empty file has one block too."""
     with told(f'"{path}" could not be read'), open(path, "rb") as file:
         content = file.read(BLOCK)
         while content or not lengths:
-            block = _frame(content) if packed else content
+            block = packed(content) if pack else content
             lengths.append(len(block))
             yield block
             content = file.read(BLOCK)
