@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from tests.crash.driver import SETTINGS
 from tests.crash.killing import kill_and_judge
+from tests.crash.nexmark import kill_and_judge_nexmark
 
 ROUND = 20
 KINDS = {
@@ -40,6 +41,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             kill_and_judge(spark, Path(folder) / "place", kinds, seed, master)
         print(f"{start + len(kinds)} kills on {master}: all views and outputs as if there had been none", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        kills = kill_and_judge_nexmark(spark, Path(folder), arguments.seed)
+    print(f"{kills} more kills, of a flow with all queries of Nexmark: every view as batch has it, at every epoch", flush=True)
     spark.stop()
 
 

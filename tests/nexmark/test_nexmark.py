@@ -1,13 +1,9 @@
 """The queries of Nexmark: at every epoch what Spark answers in batch, wherever the stream is cut, and after a crash."""
 
-import os
 import random
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,43 +11,63 @@ from pyspark.sql import SparkSession
 
 import nosync as ns
 from bench.nexmark.events import Events
-from bench.nexmark.files import TABLES, TAKEN, side, write
+from bench.nexmark.files import TABLES, TAKEN, side, sources, write
 from bench.nexmark.queries import QUERIES
-from nosync.journal.chain import read_chain
-from nosync.journal.image import Image
-from nosync.store.disk import LocalDisk
+from nosync.runtime.stepping import Stepping
 from nosync.testing import Batch, difference
-from tests.crash.waiting import until
 
-EVENTS, EPOCHS, SECONDS = 500, 3, 600
-ROOT = Path(__file__).parent.parent.parent
+EVENTS, EPOCHS, CRASHED = 500, 3, 2
 
 
-def _image(place: Path) -> Image:
-    return read_chain(LocalDisk(place / "home")).image()
+class Crash(Exception):
+    """In place of a killed driver: the epoch's job is done, its record is not written."""
 
 
-def _run(place: Path, enough: Callable[[], bool]) -> int | None:
-    """Runs the flow in a process of its own until that is enough, or to its end; gives the code with which it ended by itself."""
-    paths = [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(paths)}
-    command = [sys.executable, "-m", "tests.nexmark.driver", str(place)]
-    with (place / "log").open("ab") as log:
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True, cwd=place)
-    try:
-        until(lambda: process.poll() is not None or enough(), SECONDS, lambda: (place / "log").read_text()[-3000:])
-        return process.poll()
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+class Clock:
+    """Goes on by four seconds with each epoch that is opened, so that some windows of ten have several."""
+
+    def __init__(self) -> None:
+        self.at = datetime(2024, 1, 1, 12, tzinfo=UTC).timestamp()
+
+    def __call__(self) -> float:
+        return self.at
 
 
-def _in_the_second_epoch(place: Path) -> bool:
-    if not (place / "home" / "journal").exists() or 2 not in (image := _image(place)).opened or image.epoch < 1:
-        return False
-    time.sleep(1.0)
-    return True
+def _flow(spark: SparkSession, folder: Path) -> ns.Flow:
+    flow = ns.Flow("nexmark", spark)
+    sources(flow, folder)
+    for name, query in QUERIES.items():
+        flow.sql(f"create view {name} as {query}")
+    return flow
+
+
+def _crash(stepping: Stepping) -> None:
+    """One step that ends when the job is done."""
+    compute = stepping.epochs.engine.compute
+
+    def crashing(*given: Any, **named: Any) -> Any:
+        compute(*given, **named)
+        raise Crash
+
+    stepping.epochs.engine.compute = crashing  # type: ignore[method-assign]
+    with pytest.raises(Crash):
+        stepping.step()
+    stepping.close()
+
+
+def _run_with_a_crash(flow: ns.Flow, home: Path, clock: Clock) -> list[float]:
+    """All epochs, one of them computed twice; returns when each was opened."""
+    stepping, opened = Stepping(flow.program(), home, 2, clock=clock), []
+    for epoch in range(1, EPOCHS + 1):
+        clock.at += 4
+        opened.append(clock.at)
+        if epoch == CRASHED:
+            _crash(stepping)
+            clock.at += 100
+            stepping = Stepping(flow.program(), home, 2, clock=clock)
+        stepping.step()
+    stepping.close()
+    return opened
 
 
 @pytest.mark.timeout(900)
@@ -59,16 +75,13 @@ def test_the_queries_of_nexmark_equal_batch_at_every_epoch_and_after_a_crash(qui
     chance = random.Random(3)
     cuts = Events(EVENTS, seed=3, micros=400_000).cut([*sorted(chance.sample(range(50, EVENTS), EPOCHS - 1)), EVENTS])
     write(cuts, tmp_path / "files")
-    assert _run(tmp_path, lambda: _in_the_second_epoch(tmp_path)) is None, "not killed"
-    assert _image(tmp_path).epoch < EPOCHS
-    assert _run(tmp_path, lambda: False) == 0, (tmp_path / "log").read_text()[-3000:]
     side(quick)
-    home, opened = ns.open(tmp_path / "home"), _image(tmp_path).opened
+    opened = _run_with_a_crash(_flow(quick, tmp_path / "files"), tmp_path / "home", Clock())
+    home = ns.open(tmp_path / "home")
     assert home.epoch == EPOCHS
     for epoch in range(1, EPOCHS + 1):
         tables = {name: quick.createDataFrame(pa.concat_tables(cut[name] for cut in cuts[:epoch])) for name in TABLES if name != "bid"}
-        bids = [_stamped(cut["bid"], opened[number].at) for number, cut in enumerate(cuts[:epoch], start=1)]
-        tables["bid"] = quick.createDataFrame(pa.concat_tables(bids))
+        tables["bid"] = quick.createDataFrame(pa.concat_tables(_stamped(cut["bid"], at) for cut, at in zip(cuts[:epoch], opened)))
         batch = Batch(quick, tables)
         for name, query in QUERIES.items():
             batch.sql(f"create view {name} as {query}")

@@ -1,1 +1,0 @@
-"""Nexmark, and a process of its own that runs it, to be killed."""
