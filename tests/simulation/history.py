@@ -10,7 +10,7 @@ from typing import Any
 
 from nosync.journal.entries import Merged, Opened
 from nosync.journal.journal import Journal
-from nosync.journal.names import numbers_in
+from nosync.journal.names import run_name
 from nosync.journal.past import Shelves, openings
 from nosync.journal.taken import taken_from
 from nosync.model.errors import Corrupt, Fenced, OutcomeUnknown, Unavailable
@@ -154,7 +154,7 @@ class History:
         self.boot, self.starts = "boot 0", 0
         self.claims: dict[str, int] = {}
         self.content: dict[int, str] = {}
-        self.newest_at_last_operation = 0
+        self.newest = self.newest_at_last_operation = 0
         self.life: Life | None = None
         self.zombies: list[Life] = []
         self.rates = (chance.choice((0.0, 0.02, 0.1)), chance.choice((0.0, 0.01, 0.03)), chance.choice((0.0, 0.0, 0.01, 0.03)))
@@ -170,8 +170,13 @@ class History:
         self.world.interlude = self.interlude
 
     def generation(self) -> int:
-        names = [*self.disk.files, *(self.remote.files if self.remote else ())]
-        return numbers_in(max((name for name in names if name.startswith("runs/")), default="0"))[0]
+        """The newest on any tier. Asked for with every operation, so it is looked for from where it was last: each run takes the next."""
+        tiers = [self.disk.files, self.remote.files if self.remote else {}]
+        while any(run_name(self.newest + 1) in files for files in tiers):
+            self.newest += 1
+        while self.newest and not any(run_name(self.newest) in files for files in tiers):
+            self.newest -= 1
+        return self.newest
 
     def run(self, steps: int) -> None:
         """Faults all along; then a last run without any, which must bring everything home."""

@@ -17,9 +17,11 @@ from nosync.journal.entries import Entry, Opened, Started
 from nosync.journal.image import Image
 from nosync.journal.names import ROLLUPS, RUNS, TAKEN, numbers_in, record_name, rollup_name, run_name
 from nosync.journal.record import Record, decode, encode
-from nosync.model.errors import Conflict, Fenced, OutcomeUnknown, Unavailable
+from nosync.model.errors import Conflict, Corrupt, Fenced, OutcomeUnknown, Unavailable
 from nosync.model.run import Runner
 from nosync.model.store import Disk, Remote, Store, fingerprint
+
+ATTEMPTS = 100  # to join a history that other runs still write to: each of them gets at most a few records in before it is fenced
 
 
 class Journal:
@@ -36,8 +38,11 @@ class Journal:
         self.generation = take_generation([store for store in (remote, disk) if store is not None], runner)
         self.run = f"{self.generation}.{runner.nonce}"
         started = Started(self.run, runner.process, runner.host, runner.boot, runner.at)
-        while not self._begun(started):
-            pass
+        if not any(self._begun(started) for _ in range(ATTEMPTS)):
+            raise Corrupt(
+                f"the remote has a record {self.number + 1} that does not continue its history",
+                hint="`nosync fsck HOME --remote URL` says what is there. Start with an empty remote to copy everything anew.",
+            )
 
     def _begun(self, started: Started) -> bool:
         """Joins the history; False when an earlier run got one more record in before it was fenced."""

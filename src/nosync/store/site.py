@@ -106,6 +106,7 @@ class LayerShipper:
         for lower, upper in sorted(self.spans, reverse=True):
             if lower <= epoch < upper - 1:
                 epoch = lower - 1
+        self.spans = {span for span in self.spans if span[1] > epoch + 1}  # it only goes on from here
         return epoch
 
     def step(self) -> bool:
