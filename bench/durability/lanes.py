@@ -110,8 +110,9 @@ class Lane:
     def bytes(self) -> dict[str, int]:
         """Bytes in the home by kind, and bytes that travelled."""
         found = {"layers": 0, "merged": 0, "journal": 0}
-        for layer in self.stepping.image.layers():
-            found["layers" if layer.upper == layer.lower + 1 else "merged"] += layer.bytes
+        for path in (self.home / "layers").rglob("*.arrow"):
+            lower, upper = map(int, path.name.split("-")[:2])
+            found["layers" if upper == lower + 1 else "merged"] += path.stat().st_size
         for folder, _, names in os.walk(self.home / "journal"):
             found["journal"] += sum(os.path.getsize(os.path.join(folder, name)) for name in names)
         shipped = [tier for tier in self.stepping.upkeep.standings() if tier.survives == "site"]
