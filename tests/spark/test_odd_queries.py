@@ -35,8 +35,15 @@ NESTED = [
     "select b.k, c.n from b left anti join a on a.k = b.k left join (select k, count(*) n from a group by k) c on b.k <=> c.k",
     "select distinct k, max(x) over (partition by t) m from a where exists (select 1 from b where b.k <=> a.k and (y > x or y is null))",
 ]
+DISTINCTS = [
+    "select k, count(distinct t) p, count(distinct x) q, sum(x) s from a group by k",
+    "select count(distinct t, x) p, sum(distinct x) q, count(distinct k) filter (where x > 1) f, count(*) n, max(t) m from a",
+    "select t, count(distinct k) p, count(distinct x) filter (where k > 1) q, count(distinct x) r from a group by t having p > 1",
+    "select k, t, count(distinct x) p, count(distinct d) q from a group by rollup(k, t)",
+    "select gid, count(distinct t) p, sum(distinct x) q, min(t) m from (select k gid, t, x from a) group by gid",
+]
 
 
-@pytest.mark.parametrize("queries", [FOLDED, NESTED], ids=["folded", "nested"])
+@pytest.mark.parametrize("queries", [FOLDED, NESTED, DISTINCTS], ids=["folded", "nested", "distincts"])
 def test_odd_queries(quick: SparkSession, tmp_path: Path, queries: list[str]) -> None:
     check_queries(quick, tmp_path, queries, 61, shards=2)

@@ -81,3 +81,13 @@ def test_a_query_whose_common_expressions_are_numbered_anew_is_the_same(quick: S
             rows.add([("abc",), ("a",)])
             run.processAllAvailable()
     assert sorted(row["n"] for row in ns.open(tmp_path).view("v").to_pylist()) == [2, 2]
+
+
+def test_distinct_aggregates_side_by_side_are_the_same_program_each_time(quick: SparkSession) -> None:
+    query = "select t, count(distinct n) x, sum(distinct m) y, count(distinct n, m) z, sum(n) s, count(distinct m) filter (where n > 1) f"
+    found = set()
+    for _ in range(8):
+        quick.range(3).selectExpr("id + 1 as x")  # takes some of the numbers that Spark gives out
+        found.add(str(_operators(quick, f"{query} from s group by t")))
+    assert len(found) == 1
+    assert found != {str(_operators(quick, f"{query.replace('sum(distinct m)', 'avg(distinct m)')} from s group by t"))}

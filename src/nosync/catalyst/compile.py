@@ -7,6 +7,7 @@ from pyspark.sql.types import StructField, StructType
 
 from nosync.catalyst.arrow import arrow_schema
 from nosync.catalyst.bridge import Catalyst, data_type, items, kind
+from nosync.catalyst.distincts import distincts_in_order
 from nosync.catalyst.graph import HASH, ROW, Backing, Branch, Graph, Hole, Operator, SourceNode, Template, ViewNode
 from nosync.catalyst.operators import AccumulateNode
 from nosync.catalyst.query import Query
@@ -56,6 +57,7 @@ class Compiler:
         check_analyzed(execution.analyzed(), name)
         compiled = Query(self.catalyst, name, self.graph, self.leaves, final=final)
         plan = spread_joins(self.catalyst, without_subqueries(self.catalyst, execution.optimizedPlan()))
+        plan = distincts_in_order(self.catalyst, plan)
         body = _aligned(self.catalyst, compiled.template(plan), query.schema)
         if final and not compiled.finals:
             raise not_final(name)
