@@ -5,7 +5,6 @@ is checked as it goes.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
 from nosync.journal.entries import Merged, Opened
@@ -23,26 +22,11 @@ from nosync.runtime.upkeep import Upkeep
 from nosync.state.spine import plan_merge
 from nosync.store.host import synced_number
 
-from .program import SHAPE, Broken, DictEngine, Fleeting, Lasting, LastingReader, events_of, expected
+from .program import SHAPE, Broken, DictEngine, Fleeting, Lasting, LastingReader, Sink, events_of, expected
 from .world import Away, Cache, Crash, World
 
 PASSING = (Unavailable, OutcomeUnknown)
 MARKS_OF = {"lasting": lambda slice: [str(slice["last"])]}
-
-
-@dataclass
-class Sink:
-    """Remembers what it was given. An epoch may come again, but only the same; a new one only after the one before."""
-
-    release: str
-    got: dict[int, dict[str, Any]] = field(default_factory=dict)
-
-    def take(self, epoch: int, content: dict[str, Any]) -> None:
-        if epoch in self.got and self.got[epoch] != content:
-            raise Broken(f"epoch {epoch} was delivered as {self.got[epoch]} and then as {content}")
-        if epoch > 1 and epoch - 1 not in self.got:
-            raise Broken(f"epoch {epoch} was delivered before {epoch - 1}")
-        self.got[epoch] = content
 
 
 class Life:

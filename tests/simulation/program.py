@@ -109,6 +109,21 @@ def events_of(opened: Opened, lasting: Lasting, files: Mapping[str, bytes]) -> l
 
 
 @dataclass
+class Sink:
+    """Remembers what it was given. An epoch may come again, but only the same; a new one only after the one before."""
+
+    release: str
+    got: dict[int, dict[str, Any]] = field(default_factory=dict)
+
+    def take(self, epoch: int, content: dict[str, Any]) -> None:
+        if epoch in self.got and self.got[epoch] != content:
+            raise Broken(f"epoch {epoch} was delivered as {self.got[epoch]} and then as {content}")
+        if epoch > 1 and epoch - 1 not in self.got:
+            raise Broken(f"epoch {epoch} was delivered before {epoch - 1}")
+        self.got[epoch] = content
+
+
+@dataclass
 class DictEngine:
     """Computes epochs, and writes their layers into the cache."""
 
