@@ -36,6 +36,23 @@ def test_every_kind_of_join_with_conditions_beyond_equal_keys(quick: SparkSessio
     check_queries(quick, tmp_path, queries, 20 + seed, shards=1 + 3 * seed)
 
 
+def test_a_key_that_most_rows_share(quick: SparkSession, tmp_path: Path) -> None:
+    def program(flow: Any) -> None:
+        flow.source("l")
+        flow.source("r")
+        for number, kind in enumerate(KINDS):
+            flow.sql(f"create view v{number} as select * from l {kind} r on l.k = r.j and l.x % 3 <= r.y")
+
+    hot = [(1, x) for x in range(1_500)]
+    changes = [
+        Change({"l": [*hot, (2, 5), (None, 6)], "r": [(2, 0), (3, 1)]}),
+        Change({"r": [(1, 0), (1, 1), (1, 9), (None, 1)]}),
+        Change({"l": [(1, 7), (3, 8)]}, {"l": hot[:400], "r": [(1, 1), (2, 0)]}),
+        Change({}, {"l": hot[400:], "r": [(1, 9)]}),
+    ]
+    check(quick, program, {"l": "k int, x int", "r": "j int, y int"}, changes, tmp_path, shards=3)
+
+
 def test_not_in_asks_for_emptiness_and_nulls_on_the_right(quick: SparkSession, tmp_path: Path) -> None:
     def program(flow: Any) -> None:
         flow.source("a")
