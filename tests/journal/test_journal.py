@@ -24,10 +24,11 @@ from nosync.journal.entries import (
 )
 from nosync.journal.image import Image, fold
 from nosync.journal.journal import Journal
+from nosync.journal.names import record_name
 from nosync.journal.past import Shelves, image_at, openings, recent_image, whole_image
 from nosync.journal.record import FIRST, decode, encode
 from nosync.journal.rolling import Roller
-from nosync.model.errors import Fenced, Invalid
+from nosync.model.errors import Corrupt, Fenced, Invalid
 from nosync.model.layers import LayerInfo
 from nosync.model.run import Runner
 from nosync.store.disk import LocalDisk
@@ -165,6 +166,13 @@ def test_a_home_that_was_left_behind_goes_on_from_the_remote(tmp_path: Path) -> 
     back = journal_in(tmp_path / "one", 3, tmp_path / "remote")
     assert (back.image.epoch, back.image.newest) == (8, second.image.newest)
     assert image_in(tmp_path / "one") == back.image
+
+
+def test_a_remote_with_a_record_that_joins_nothing_is_told_of(tmp_path: Path) -> None:
+    first = journal_in(tmp_path / "one", 1, tmp_path / "remote")
+    open_remote((tmp_path / "remote").as_uri()).create(record_name(first.number + 1), b"of nobody")
+    with pytest.raises(Corrupt, match="does not continue its history"):
+        journal_in(tmp_path / "two", 2, tmp_path / "remote")
 
 
 def test_the_remote_of_another_flow_is_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 import nosync as ns
 from nosync.model.layers import LayerInfo
+from nosync.runtime.stepping import Stepping
 from nosync.spark import job
 from nosync.spark.receipts import Receipt, agreed
 from tests.spark.metamorphic import checksums, contents, run_all
@@ -47,6 +48,31 @@ def test_each_operator_runs_once_per_shard_and_epoch(spark: SparkSession, tmp_pa
     assert len(runs) == len(set(runs))
     assert {shard for operator, shard, epoch in runs if operator == "first/aggregate" and epoch == 1} == set(range(SHARDS))
     assert {operator for operator, _, _ in runs} >= {"first/aggregate", "big/rows", "second/aggregate", "third/regroup"}
+
+
+@pytest.mark.parametrize("stateful", [False, True])
+def test_what_was_prepared_while_the_epoch_before_computed_is_not_read_again(
+    quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stateful: bool
+) -> None:
+    flow, source = ns.Flow("ahead", quick), ns.memory("k int, x int")
+    rows = flow.source("s", source)
+    flow.view("v", rows.groupBy("k").agg(F.sum("x").alias("x")) if stateful else rows.where("x > 1"))
+    stepping, reads = Stepping(flow.program(), tmp_path, SHARDS), list[Any]()
+    kept = stepping.program.sources["s"]
+    read = kept.read
+    monkeypatch.setattr(kept, "read", lambda session, slice: reads.append(slice) or read(session, slice))
+    for epoch in (1, 2):
+        source.add([(k, epoch) for k in range(9)])
+        if epoch == 2:
+            opened = stepping.epochs._open(epoch)
+            assert opened is not None
+            stepping.engine.prepare(opened)
+            assert len(reads) == 2
+        stepping.step()
+    stepping.close()
+    assert len(reads) == 2
+    assert [len(rows) for rows in contents(tmp_path, at=2).values()] == [9]
+    assert contents(tmp_path, at=1) != contents(tmp_path, at=2)
 
 
 def test_an_epoch_that_changes_nothing_writes_no_file(spark: SparkSession, tmp_path: Path) -> None:
