@@ -5,16 +5,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 import nosync as ns
 from bench.nexmark.events import Events
-from bench.nexmark.files import TABLES, TAKEN, side, sources, write
+from bench.nexmark.files import write
 from bench.nexmark.queries import QUERIES
 from nosync.runtime.stepping import Stepping
-from nosync.testing import Batch, difference
+from tests.crash.nexmark import judge_nexmark
+from tests.crash.nexmark_driver import nexmark_flow
 
 EVENTS, EPOCHS, CRASHED = 500, 3, 2
 
@@ -33,14 +33,6 @@ class Clock:
         return self.at
 
 
-def _flow(spark: SparkSession, folder: Path) -> ns.Flow:
-    flow = ns.Flow("nexmark", spark)
-    sources(flow, folder)
-    for name, query in QUERIES.items():
-        flow.sql(f"create view {name} as {query}")
-    return flow
-
-
 def _crash(stepping: Stepping) -> None:
     """One step that ends when the job is done."""
     compute = stepping.epochs.engine.compute
@@ -55,19 +47,17 @@ def _crash(stepping: Stepping) -> None:
     stepping.close()
 
 
-def _run_with_a_crash(flow: ns.Flow, home: Path, clock: Clock) -> list[float]:
-    """All epochs, one of them computed twice; returns when each was opened."""
-    stepping, opened = Stepping(flow.program(), home, 2, clock=clock), []
+def _run_with_a_crash(flow: ns.Flow, home: Path, clock: Clock) -> None:
+    """All epochs, one of them computed twice."""
+    stepping = Stepping(flow.program(), home, 2, clock=clock)
     for epoch in range(1, EPOCHS + 1):
         clock.at += 4
-        opened.append(clock.at)
         if epoch == CRASHED:
             _crash(stepping)
             clock.at += 100
             stepping = Stepping(flow.program(), home, 2, clock=clock)
         stepping.step()
     stepping.close()
-    return opened
 
 
 @pytest.mark.timeout(900)
@@ -75,21 +65,7 @@ def test_the_queries_of_nexmark_equal_batch_at_every_epoch_and_after_a_crash(qui
     chance = random.Random(3)
     cuts = Events(EVENTS, seed=3, micros=400_000).cut([*sorted(chance.sample(range(50, EVENTS), EPOCHS - 1)), EVENTS])
     write(cuts, tmp_path / "files")
-    side(quick)
-    opened = _run_with_a_crash(_flow(quick, tmp_path / "files"), tmp_path / "home", Clock())
+    _run_with_a_crash(nexmark_flow(quick, tmp_path / "files"), tmp_path / "home", Clock())
+    judge_nexmark(quick, tmp_path / "home", cuts)
     home = ns.open(tmp_path / "home")
-    assert home.epoch == EPOCHS
-    for epoch in range(1, EPOCHS + 1):
-        tables = {name: quick.createDataFrame(pa.concat_tables(cut[name] for cut in cuts[:epoch])) for name in TABLES if name != "bid"}
-        tables["bid"] = quick.createDataFrame(pa.concat_tables(_stamped(cut["bid"], at) for cut, at in zip(cuts[:epoch], opened)))
-        batch = Batch(quick, tables)
-        for name, query in QUERIES.items():
-            batch.sql(f"create view {name} as {query}")
-            found = difference(batch.answer(name), home.view(name, at=epoch))
-            assert not found, f"{name} at epoch {epoch}: {found}"
     assert not [name for name in home.views if name in QUERIES and not home.view(name).num_rows], "nothing to find"
-
-
-def _stamped(bids: pa.Table, at: float) -> pa.Table:
-    micros = pa.array([round(at * 1e6)] * bids.num_rows, pa.int64()).cast(pa.timestamp("us", tz="UTC"))
-    return bids.append_column(TAKEN, micros)
