@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-LIMIT = 400
+LIMIT = 350
 FOLDERS = ("src", "tests", "bench", "tools", "examples")
 
 

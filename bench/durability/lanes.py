@@ -18,10 +18,10 @@ from pyspark.sql import SparkSession
 import nosync as ns
 from bench.inputs import Input
 from bench.queries import PLAIN
+from nosync.duties.tending import Tending
 from nosync.model.errors import Conflict, NosyncError
 from nosync.runtime.opener import Opener
 from nosync.runtime.stepping import Stepping
-from nosync.runtime.tending import Tending
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
 

@@ -1,11 +1,7 @@
 """Durable, time-travelling state for PySpark streams, without the barrier."""
 
-from nosync.flow.files import files
 from nosync.flow.flow import Flow
 from nosync.flow.fold import fold
-from nosync.flow.memory import memory
-from nosync.flow.rate import rate
-from nosync.flow.sinks import console, foreachEpoch, parquet
 from nosync.history.home import Home, open
 from nosync.model.errors import (
     Conflict,
@@ -22,6 +18,12 @@ from nosync.model.errors import (
 )
 from nosync.model.source import Source
 from nosync.runtime.run import Run
+from nosync.sinks.console import console
+from nosync.sinks.foreach_epoch import foreachEpoch
+from nosync.sinks.parquet import parquet
+from nosync.sources.files import files
+from nosync.sources.memory import memory
+from nosync.sources.rate import rate
 
 __all__ = [
     "Conflict",

@@ -30,7 +30,7 @@ from tests.crash.waiting import until
 from tests.spark.metamorphic import checksums
 
 ROOT = Path(__file__).parent.parent.parent
-WORDS = {"worker": "pyspark.daemon", "merger": "nosync.runtime.merge_worker", "executor": "CoarseGrainedExecutorBackend"}
+WORDS = {"worker": "pyspark.daemon", "merger": "nosync.duties.merge_worker", "executor": "CoarseGrainedExecutorBackend"}
 
 FINISH_SECONDS = 900
 DRIVER = ("driver", "early", "recovering")

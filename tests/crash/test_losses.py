@@ -7,9 +7,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nosync as ns
+from nosync.duties.merge_worker import merge
 from nosync.model.layers import LayerInfo
 from nosync.recovery.suspicion import SUSPECT
-from nosync.runtime.merge_worker import merge
 from nosync.state.layer import open_layer
 from tests.crash.orders import feed, judge, orders_flow
 from tests.spark.metamorphic import checksums, contents

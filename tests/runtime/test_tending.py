@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from nosync.duties.tending import Tending
+from nosync.duties.upkeep import Upkeep
 from nosync.journal.entries import Computed, Opened
 from nosync.journal.journal import Journal, image_of
 from nosync.model.run import this_process
-from nosync.runtime.tending import Tending
-from nosync.runtime.upkeep import Upkeep
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
 

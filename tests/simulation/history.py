@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from nosync.duties.upkeep import Upkeep
 from nosync.journal.entries import Merged, Opened
 from nosync.journal.journal import Journal
 from nosync.journal.names import run_name
@@ -18,9 +19,8 @@ from nosync.recovery.plan import Shape
 from nosync.recovery.restore import Recovered, recover
 from nosync.recovery.survey import doubtful
 from nosync.runtime.epochs import Epochs
-from nosync.runtime.upkeep import Upkeep
 from nosync.state.spine import plan_merge
-from nosync.store.host import synced_number
+from nosync.tiers.host import synced_number
 
 from .program import SHAPE, Broken, DictEngine, Fleeting, Lasting, LastingReader, Sink, events_of, expected
 from .world import Away, Cache, Crash, World

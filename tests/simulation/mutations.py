@@ -11,7 +11,7 @@ from nosync.journal.names import RECORDS, RUNS
 from nosync.journal.rolling import Roller
 from nosync.model.safety import trimmable
 from nosync.runtime import release, trimming
-from nosync.store.sweeper import Sweeper
+from nosync.tiers.sweeper import Sweeper
 
 from . import history
 from .world import Away, Cache
@@ -198,7 +198,7 @@ def input_is_trimmed_before_the_boundary_is_recorded() -> Any:
 
 @mutation(525)
 def files_of_newer_runs_are_swept() -> Any:
-    return patch("nosync.store.sweeper.sweepable", lambda name, generation, since, epoch: True)
+    return patch("nosync.tiers.sweeper.sweepable", lambda name, generation, since, epoch: True)
 
 
 @mutation(1)

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nosync.catalyst.operators import Plain
+from nosync.graph.operators import Plain
 from nosync.kernels.accumulate import Accumulation, Result
 from nosync.spark.accumulate import AccumulateTask
 from nosync.spark.direct import DirectTask, repeated_texts

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nosync as ns
-from nosync.catalyst.operators import AccumulateNode
+from nosync.graph.operators import AccumulateNode
 from nosync.testing import Change, check
 from tests.spark import aggregate_calls as calls
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import nosync as ns
-from nosync.catalyst.timed import expiries
+from nosync.graph.timed import expiries
 from nosync.history.home import Home
 from nosync.journal.entries import Merged
 from nosync.model.errors import Refused

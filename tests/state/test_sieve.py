@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nosync.duties.merge_worker import merge
 from nosync.model.errors import Corrupt
-from nosync.runtime.merge_worker import merge
 from nosync.state.layer import Layer, open_layer, split_blocks, verify, write_layer
 from nosync.state.search import Sifted, lookup
 from nosync.state.sieve import LEAST_ROWS, masks_of, passes, sieve_of, words_of

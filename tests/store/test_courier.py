@@ -10,9 +10,9 @@ import psutil
 import pytest
 
 from nosync.model.errors import Corrupt, OutcomeUnknown, Unavailable
-from nosync.store.courier import PRIORITY, Courier, answer, courier_for, told
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
+from nosync.tiers.courier import PRIORITY, Courier, answer, courier_for, told
 
 NAME = "layers/v/0/1-2-1.0-0.arrow"
 

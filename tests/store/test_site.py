@@ -11,7 +11,7 @@ from nosync.model.layers import LayerInfo
 from nosync.model.run import this_process
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
-from nosync.store.site import PATIENCE_SECONDS, REST_SECONDS, LayerShipper, RecordShipper, collapsing, spans
+from nosync.tiers.site import PATIENCE_SECONDS, REST_SECONDS, LayerShipper, RecordShipper, collapsing, spans
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""What the user touches: Flow, sources, views."""
+"""What the user touches: Flow, fold, names in SQL."""

@@ -2,7 +2,7 @@
 
 from pyspark.sql.types import StructType, TimestampType
 
-from nosync.catalyst.event_time import is_time, marked
+from nosync.compile.event_time import is_time, marked
 from nosync.model.errors import Invalid
 from nosync.model.watermark import microseconds
 

@@ -4,19 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from nosync.catalyst.bridge import Catalyst, children, items, kind
-from nosync.catalyst.compile import Compiler
-from nosync.catalyst.graph import SourceNode
-from nosync.catalyst.ledger import ledger
-from nosync.flow import rejection
-from nosync.flow.changing import Changing, changing
+from nosync.bridge.catalyst import Catalyst, children, items, kind
+from nosync.bridge.errors import JavaError, words_of
+from nosync.bridge.frames import analyzed
+from nosync.compile.compiler import Compiler
+from nosync.compile.ledger import ledger
 from nosync.flow.event_time import with_event_time
-from nosync.flow.input_log import lasting
 from nosync.flow.names import created_view, visible
+from nosync.graph.nodes import SourceNode
 from nosync.model.errors import Conflict, Invalid
 from nosync.model.safety import Release
 from nosync.model.sink import Promise, Target
@@ -27,6 +25,9 @@ from nosync.runtime.change import CHOICES, Changed
 from nosync.runtime.durability import DURABILITY, durability_of
 from nosync.runtime.program import Program, Sink
 from nosync.runtime.run import Run, trigger_of
+from nosync.sources import rejection
+from nosync.sources.changing import Changing, changing
+from nosync.sources.input_log import lasting
 from nosync.spark.session import active_or_local, adopt
 
 
@@ -111,15 +112,15 @@ class Flow:
             raise Invalid(f'view "{name}" is a {type(query).__name__}, not a DataFrame', hint="Pass the DataFrame of the query.")
         try:
             return self._add_view(name, query, emit == "final", late)
-        except (PySparkException, Py4JJavaError) as error:
-            raise Invalid(f'view "{name}": {_words(error)}', hint="Correct the query.") from None
+        except (PySparkException, JavaError) as error:
+            raise Invalid(f'view "{name}": {words_of(error)}', hint="Correct the query.") from None
 
     def _add_view(self, name: str, query: DataFrame, final: bool = False, late: str | None = None) -> DataFrame:
         node = self._compiler.view(name, query, final, late)
         if late is not None:
             found = self._compiler.graph.views[late]
             self._frames[late] = self._compiler.placeholder(found.schema, found)
-        for function in _functions(query._jdf.queryExecution().analyzed()):
+        for function in _functions(analyzed(query)):
             self._functions[function] = name
         self._frames[name] = self._compiler.placeholder(query.schema, node)
         return self._frames[name]
@@ -138,7 +139,7 @@ class Flow:
                 return self.spark.sql(statement)
             except PySparkException as error:
                 known = ", ".join(self._frames) or "no sources"
-                raise Invalid(f"the statement is not valid: {_words(error)}", hint=f"There are: {known}.") from None
+                raise Invalid(f"the statement is not valid: {words_of(error)}", hint=f"There are: {known}.") from None
 
     def sink(self, name: str, query: DataFrame, target: Target, release: Release = "safe") -> None:
         """Sends what each epoch adds to the query's result, and removes from it, to a target.
@@ -154,9 +155,9 @@ class Flow:
             raise Invalid(f'sink "{name}": release="{release}" is not known', hint='Pass "safe" or "computed".')
         try:
             self._compiler.sink(name, query)
-        except (PySparkException, Py4JJavaError) as error:
-            raise Invalid(f'sink "{name}": {_words(error)}', hint="Correct the query.") from None
-        for function in _functions(query._jdf.queryExecution().analyzed()):
+        except (PySparkException, JavaError) as error:
+            raise Invalid(f'sink "{name}": {words_of(error)}', hint="Correct the query.") from None
+        for function in _functions(analyzed(query)):
             self._functions[function] = name
         self._sinks[name] = Sink(target, release)
 
@@ -216,12 +217,6 @@ class Flow:
             raise Invalid(f'"{name}" is no name for a source or view', hint="Use letters, digits and underscores.")
         if name in self._frames or name in self._sinks:
             raise Invalid(f'flow "{self.name}" already has a source, view or sink "{name}"', hint="Choose another name.")
-
-
-def _words(error: Exception) -> str:
-    """The first line of Spark's message, without its plan and stack trace."""
-    text = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
-    return text.strip().splitlines()[0]
 
 
 def _functions(plan: Any) -> list[str]:

@@ -8,9 +8,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType, TimestampNTZType
 
-from nosync.catalyst.arrow import arrow_type
-from nosync.catalyst.event_time import MARK
-from nosync.catalyst.folding import Folding, marked
+from nosync.bridge.arrow import arrow_type
+from nosync.compile.event_time import MARK
+from nosync.compile.folding import Folding, marked
 from nosync.kernels.order import orderable
 from nosync.model.errors import Invalid
 from nosync.spark.fold import fold_at_once

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
 
+from nosync.bridge.sessions import has_temporary_view
+
 CREATE = re.compile(r"\s*create\s+(?:or\s+replace\s+)?(?:temp(?:orary)?\s+)?view\s+(`[^`]+`|[\w.]+)\s+as\s+(.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -18,7 +20,7 @@ def created_view(statement: str) -> tuple[str, str] | None:
 @contextmanager
 def visible(spark: SparkSession, frames: Mapping[str, DataFrame]) -> Iterator[None]:
     """The frames as temporary views; views of the user's with the same names are put back afterwards."""
-    hidden = {name: spark.table(f"`{name}`") for name in frames if "." not in name and _is_temporary(spark, name)}
+    hidden = {name: spark.table(f"`{name}`") for name in frames if "." not in name and has_temporary_view(spark, name)}
     try:
         for name, frame in frames.items():
             frame.createOrReplaceTempView(f"`{name}`")
@@ -28,7 +30,3 @@ def visible(spark: SparkSession, frames: Mapping[str, DataFrame]) -> Iterator[No
             spark.catalog.dropTempView(name)
         for name, frame in hidden.items():
             frame.createOrReplaceTempView(f"`{name}`")
-
-
-def _is_temporary(spark: SparkSession, name: str) -> bool:
-    return bool(spark._jsparkSession.sessionState().catalog().getTempView(name).isDefined())

@@ -19,8 +19,8 @@ from nosync.model.store import Store
 from nosync.state.finest import finest
 from nosync.state.layer import open_layer, verify
 from nosync.store.disk import LocalDisk
-from nosync.store.host import synced_number
-from nosync.store.progress import epoch_before
+from nosync.tiers.host import synced_number
+from nosync.tiers.progress import epoch_before
 
 
 def open(home: str | Path) -> "Home":

@@ -20,7 +20,7 @@ from nosync.model.store import Remote, Store, fingerprint
 from nosync.recovery.survey import Survey, Verify, doubtful
 from nosync.state.layer import open_layer, verify
 from nosync.store.disk import LocalDisk
-from nosync.store.host import synced_number
+from nosync.tiers.host import synced_number
 
 
 @dataclass(frozen=True, slots=True)

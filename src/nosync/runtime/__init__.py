@@ -1,1 +1,1 @@
-"""The epoch loop and what runs behind it."""
+"""Starting in phases, the epoch loop, and taking over a changed program."""

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructType
 
-from nosync.catalyst.arrow import arrow_schema
+from nosync.bridge.arrow import arrow_schema
 from nosync.journal.journal import Journal
 from nosync.model.errors import Failed, NosyncError
 from nosync.model.layers import LayerInfo

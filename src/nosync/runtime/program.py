@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
-from nosync.catalyst.arrow import arrow_schema
-from nosync.catalyst.graph import Graph, Node, Operator, SourceNode, ViewNode
-from nosync.catalyst.picture import boxes_of
-from nosync.catalyst.timed import timed_traces
-from nosync.catalyst.traces import above, feeders, is_recorded, records, stepwise, traces_of, unrepeatable
-from nosync.catalyst.walk import inputs
+from nosync.bridge.arrow import arrow_schema
+from nosync.graph.nodes import Graph, Node, Operator, SourceNode, ViewNode
+from nosync.graph.picture import boxes_of
+from nosync.graph.timed import timed_traces
+from nosync.graph.traces import above, feeders, is_recorded, records, stepwise, traces_of, unrepeatable
+from nosync.graph.walk import inputs
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Declared
 from nosync.model.picture import Box, Picture

@@ -5,9 +5,9 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from nosync.duties.upkeep import Upkeep
 from nosync.journal.image import Image
 from nosync.runtime.epochs import Step
-from nosync.runtime.upkeep import Upkeep
 from nosync.spark.receipts import Receipt
 
 

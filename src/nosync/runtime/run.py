@@ -11,7 +11,8 @@ from typing import Any, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
-from nosync.catalyst.traces import feeders
+from nosync.duties.tending import Tending
+from nosync.graph.traces import feeders
 from nosync.history.home import Past, covers_at, find_view
 from nosync.model.errors import Corrupt, Internal, Invalid, NosyncError, Unavailable
 from nosync.model.sink import Promise
@@ -26,7 +27,6 @@ from nosync.runtime.opener import Opener
 from nosync.runtime.program import Program, record_of
 from nosync.runtime.stepping import Stepping
 from nosync.runtime.takeover import Takeover
-from nosync.runtime.tending import Tending
 from nosync.spark.read import view_frame
 from nosync.store.objects import open_remote
 

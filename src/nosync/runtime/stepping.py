@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from nosync.catalyst.timed import closings, expiries
+from nosync.duties.merging import Merger
+from nosync.duties.trimming import BATCH as TRIM_BATCH
+from nosync.duties.upkeep import Upkeep
+from nosync.graph.timed import closings, expiries
 from nosync.journal.chain import read_chain
 from nosync.journal.entries import Merged
 from nosync.journal.image import Covers, Image
@@ -24,20 +27,17 @@ from nosync.recovery.restore import Recovered, Tell, recover
 from nosync.recovery.survey import doubtful
 from nosync.recovery.suspicion import cleared, suspected
 from nosync.runtime.change import Changed, check_choice, check_same_flow
-from nosync.runtime.engine import WIDE_BYTES, SparkEngine
 from nosync.runtime.epochs import Clock, Epochs
-from nosync.runtime.merging import Merger
 from nosync.runtime.outlet import LayerOutlet
 from nosync.runtime.program import Program
 from nosync.runtime.progress import progress
 from nosync.runtime.takeover import Change, Takeover, Taking, check_possible
-from nosync.runtime.trimming import BATCH as TRIM_BATCH
-from nosync.runtime.upkeep import Upkeep
+from nosync.spark.engine import WIDE_BYTES, SparkEngine
 from nosync.spark.session import check_home
 from nosync.state.layer import open_layer, verify
-from nosync.store.courier import courier_for
 from nosync.store.disk import LocalDisk
-from nosync.store.host import synced_number
+from nosync.tiers.courier import courier_for
+from nosync.tiers.host import synced_number
 
 
 class Stepping:

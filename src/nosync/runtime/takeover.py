@@ -19,7 +19,7 @@ from nosync.model.watermark import newest
 from nosync.recovery.restore import Tell
 from nosync.runtime.change import Changed, Difference, base
 from nosync.state.cover import cover
-from nosync.store.host import HostTier
+from nosync.tiers.host import HostTier
 
 Targets = Mapping[str, frozenset[int]]
 

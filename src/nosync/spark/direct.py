@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nosync.catalyst.operators import Plain
+from nosync.graph.operators import Plain
 from nosync.kernels.accumulate import grouped
 from nosync.kernels.groups import Groups
 from nosync.kernels.xxhash64 import hash_columns

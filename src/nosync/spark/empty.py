@@ -1,12 +1,12 @@
 """What an aggregate answers over no rows. Spark is asked, once, when a run starts."""
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from nosync.catalyst.bridge import Catalyst, Java, items
-from nosync.catalyst.operators import RegroupNode
+from nosync.bridge.catalyst import Catalyst, Java, items
+from nosync.bridge.errors import JavaError, words_of
+from nosync.graph.operators import RegroupNode
 
 
 def empty_result(session: SparkSession, node: RegroupNode) -> pa.RecordBatch | str:
@@ -21,8 +21,8 @@ def empty_result(session: SparkSession, node: RegroupNode) -> pa.RecordBatch | s
     columns.append(catalyst.alias(catalyst.hash(output), "_row"))
     try:
         table = catalyst.frame(catalyst.project(columns, aggregate)).toArrow()
-    except (PySparkException, Py4JJavaError) as error:
-        return str(error).strip().splitlines()[0]
+    except (PySparkException, JavaError) as error:
+        return words_of(error)
     arrays = {"_hash": pa.array([42], pa.uint64()), "_row": table.column("_row").combine_chunks().view(pa.uint64())}
     arrays |= {f.name: table.column(f.name).combine_chunks().cast(f.type) for f in node.settled}
     return pa.RecordBatch.from_pydict(arrays | {"_count": pa.array([1], pa.int64())})

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from nosync.catalyst.bridge import Catalyst
+from nosync.bridge.frames import OBSERVED, microseconds_of
 
 NEVER = -(1 << 63)
 Observed = Mapping[str, Mapping[str, int]]
@@ -24,13 +24,8 @@ def time_of(source: str) -> str:
 
 def observed(rows: DataFrame, source: str, column: str) -> DataFrame:
     """The same rows; on the way the newest event time among those that are added is noted."""
-    catalyst = Catalyst(rows.sparkSession)
-    places = {str(name): place for place, name in enumerate(rows.columns)}
-    attribute = rows._jdf.queryExecution().analyzed().output().apply(places[column])
-    expression = catalyst.expressions.PreciseTimestampConversion(attribute, attribute.dataType(), catalyst.types.LongType)
-    time = Column(getattr(catalyst.jvm, "org.apache.spark.sql.classic.ExpressionUtils").column(expression))
-    newest = F.coalesce(F.max(F.when(rows["_diff"] > 0, time)), F.lit(NEVER))
-    return rows.observe(f"nosync:{time_of(source)}", newest.alias("newest"))
+    newest = F.coalesce(F.max(F.when(rows["_diff"] > 0, microseconds_of(rows, column))), F.lit(NEVER))
+    return rows.observe(f"{OBSERVED}{time_of(source)}", newest.alias("newest"))
 
 
 def seen_times(found: Observed) -> dict[str, int]:

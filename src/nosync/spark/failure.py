@@ -1,9 +1,9 @@
 """What went wrong in a job, in the user's own terms: their function, their expression, their file. No Java stack trace on top."""
 
 import re
+from collections.abc import Mapping
 
-from py4j.protocol import Py4JJavaError
-
+from nosync.bridge.errors import root_message
 from nosync.model.errors import Corrupt, Failed, NosyncError, Unavailable
 from nosync.recovery.suspicion import START_AGAIN
 
@@ -15,11 +15,11 @@ FOLDED = re.compile(r'^in fold "[^"]*" of view "([^"]*)"', re.MULTILINE)
 OURS = re.compile(r"nosync\.model\.errors\.(\w+): (.*)", re.DOTALL)
 
 
-def explain(error: Exception, views_by_function: dict[str, str], views: list[str], epoch: int) -> NosyncError:
+def explain(error: Exception, views_by_function: Mapping[str, str], views: list[str], epoch: int) -> NosyncError:
     """The error of a failed epoch. State stays at the epoch before."""
     if isinstance(error, NosyncError):
         return error
-    text = str(error) if isinstance(error, OSError) else _root(error)
+    text = str(error) if isinstance(error, OSError) else root_message(error)
     if isinstance(error, OSError) or DISK.search(text):
         return disk_failed(text, epoch)
     found = TRACEBACK.search(text)
@@ -41,19 +41,7 @@ def disk_failed(text: str, epoch: int) -> Unavailable:
     )
 
 
-def _root(error: Exception) -> str:
-    """The message of the innermost cause that says something."""
-    if not isinstance(error, Py4JJavaError):
-        return str(error)
-    cause = error.java_exception
-    text = str(cause.getMessage() or cause.toString())
-    while cause.getCause() is not None:
-        cause = cause.getCause()
-        text = str(cause.getMessage() or cause.toString()) or text
-    return text
-
-
-def _function_failed(trace: str, views_by_function: dict[str, str], views: list[str], epoch: int, hint: str) -> NosyncError:
+def _function_failed(trace: str, views_by_function: Mapping[str, str], views: list[str], epoch: int, hint: str) -> NosyncError:
     trace = trace.split("\n\n\tat ")[0].rstrip()
     ours = OURS.search(trace)
     if ours and ours.group(1) == "Corrupt":

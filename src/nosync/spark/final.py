@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from nosync.catalyst.final import FinalNode
+from nosync.compile.final import FinalNode
 from nosync.kernels.final import release
 from nosync.model.shards import lower_bounds
 from nosync.spark.retain import diffs, nonempty

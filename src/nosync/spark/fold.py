@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.conversion import ArrowTableToRowsConversion, LocalDataToArrowConversion
 from pyspark.sql.types import LongType, StructField, StructType, TimestampNTZType, TimestampType
 
-from nosync.catalyst.folding import Folding, FoldNode
+from nosync.compile.folding import Folding, FoldNode
 from nosync.kernels.fold import States, Touched, remembered, state_layer, touch
 from nosync.kernels.timers import due, effective, timer_layer, with_due
 from nosync.spark.final import calling

@@ -15,11 +15,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
-from nosync.catalyst.bridge import Catalyst, Java, items
-from nosync.catalyst.graph import Branch, GatheredNode, Graph, Hole, Node, Operator, Piece, SourceNode, ViewNode, holes
-from nosync.catalyst.traces import traces_of, wanted_ends
-from nosync.catalyst.walk import late as late_node
-from nosync.catalyst.walk import stateful, timeless
+from nosync.bridge.catalyst import Catalyst, Java, items
+from nosync.bridge.frames import analyzed, plan_now, run
+from nosync.graph.nodes import Branch, GatheredNode, Graph, Hole, Node, Operator, Piece, SourceNode, ViewNode, holes
+from nosync.graph.traces import traces_of, wanted_ends
+from nosync.graph.walk import late as late_node
+from nosync.graph.walk import stateful, timeless
 from nosync.model.layers import Kind, LayerInfo
 from nosync.model.shards import shard_expression
 from nosync.model.watermark import History, Moment, nothing_seen
@@ -113,7 +114,7 @@ class EpochJob:
             if isinstance(node, ViewNode) and id(node) not in self.kept and timeless(node):
                 self.kept[id(node)] = self._retain(node)
         if len(ends) == len(self.kept) == 1:
-            self.kept[id(ends[0])]._jdf.queryExecution().executedPlan()
+            plan_now(self.kept[id(ends[0])])
 
     def adopt(self, prepared: "EpochJob") -> None:
         """Goes on with what another job of the same epoch has put together."""
@@ -155,19 +156,15 @@ class EpochJob:
         job = ends[0]
         for end in ends[1:]:
             job = job.unionAll(end)
-        execution = job._jdf.queryExecution()
         try:
-            execution.executedPlan().executeCollect()
+            self.observed = run(job)
         finally:
             for frame in self.persisted:
                 frame.unpersist()
-        self.observed = _observed(execution)
 
     def count(self, source: str) -> None:
         """Reads a source that nothing else has read in this epoch, for the sake of its counts."""
-        execution = self.changes[source]().agg(F.count(F.lit(1)))._jdf.queryExecution()
-        execution.executedPlan().executeCollect()
-        self.observed |= _observed(execution)
+        self.observed |= run(self.changes[source]().agg(F.count(F.lit(1))))
 
     def _ends(self, late: bool) -> list[Node]:
         """What nothing else is computed from, and what is new in it."""
@@ -207,18 +204,18 @@ class EpochJob:
             if self.consumers.get(id(node), 0) > 1 and not isinstance(node, SourceNode) and stateful(node):
                 frame = self.catalyst.frame(plan).persist()
                 self.persisted.append(frame)
-                plan = frame._jdf.queryExecution().analyzed()
+                plan = analyzed(frame)
             self.frames[id(node)] = plan
         return self.frames[id(node)]
 
     def _build(self, node: Node) -> Java:
         match node:
             case SourceNode():
-                return _logical(self.changes[node.name]() if node.name in self.changes else self._nothing(node))
+                return analyzed(self.changes[node.name]() if node.name in self.changes else self._nothing(node))
             case ViewNode():
                 return self._fill(node.body.piece)
             case Operator():
-                return _logical(change_of(self, node))
+                return analyzed(change_of(self, node))
         raise AssertionError(node)
 
     def rows(self, piece: Piece) -> DataFrame:
@@ -227,7 +224,7 @@ class EpochJob:
 
     def provide(self, node: GatheredNode, rows: DataFrame) -> None:
         """What stands for the node from here on."""
-        self.frames[id(node)] = _logical(rows)
+        self.frames[id(node)] = analyzed(rows)
 
     def _nothing(self, node: SourceNode) -> DataFrame:
         return self.setting.session.createDataFrame([], StructType(list(node.schema.fields)).add("_diff", LongType()))
@@ -273,17 +270,3 @@ class EpochJob:
         lately = self.setting.lately
         few = self.targets is None and lately is not None and lately[view.operator] < FEW_ROWS
         return (rows.repartition(1) if few else self.exchange(rows, view)).mapInArrow(task, NOTHING)
-
-
-def _observed(execution: Java) -> dict[str, dict[str, int]]:
-    """What Spark counted on the way, by source."""
-    found: dict[str, dict[str, int]] = {}
-    metrics = execution.observedMetrics()
-    for name in items(metrics.keys().toSeq()):
-        row = metrics.apply(name)
-        found[str(name).removeprefix("nosync:")] = {str(f.name()): int(row.getLong(i)) for i, f in enumerate(row.schema().fields())}
-    return found
-
-
-def _logical(frame: DataFrame) -> Java:
-    return frame._jdf.queryExecution().analyzed()

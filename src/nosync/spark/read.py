@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
-from nosync.catalyst.arrow import arrow_schema
+from nosync.bridge.arrow import arrow_schema
 from nosync.history.reader import rows
 from nosync.history.record import ViewRecord
 from nosync.model.errors import Corrupt

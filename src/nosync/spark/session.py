@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from nosync.bridge.sessions import cloned, is_classic
 from nosync.model.errors import Invalid, Unavailable
 
 EPOCH_POOL = "nosync-epochs"
@@ -53,7 +54,7 @@ def active_or_local() -> SparkSession:
 
 def adopt(spark: SparkSession) -> SparkSession:
     """The session a flow is declared in. On this machine its workers shall run this very Python, not the first on the PATH."""
-    if not hasattr(spark, "_jsparkSession"):
+    if not is_classic(spark):
         raise Invalid("nosync needs classic PySpark", hint="Start Spark with a master, not with Spark Connect.")
     if str(spark.sparkContext.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
         spark.sparkContext.pythonExec = sys.executable
@@ -74,7 +75,7 @@ def check_home(spark: SparkSession, home: Path) -> None:
 
 def flow_session(spark: SparkSession, shards: int) -> SparkSession:
     """A session of the flow's own: the user's settings as they are now, with those pinned that epochs need."""
-    session = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    session = cloned(spark)
     for name, value in FLOW_SETTINGS.items():
         session.conf.set(name, value)
     session.conf.set("spark.sql.shuffle.partitions", str(shards))

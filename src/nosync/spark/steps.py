@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
-from nosync.catalyst.arrow import arrow_schema
-from nosync.catalyst.final import FinalNode
-from nosync.catalyst.folding import FoldNode
-from nosync.catalyst.graph import Branch, Node, Operator, Piece, SourceNode, ViewNode, holes
-from nosync.catalyst.ledger import LedgerNode
-from nosync.catalyst.operators import AccumulateNode, JoinNode, MatchNode, RegroupNode
-from nosync.catalyst.panes import PaneNode, SlidingNode
+from nosync.bridge.arrow import arrow_schema
+from nosync.compile.final import FinalNode
+from nosync.compile.folding import FoldNode
+from nosync.compile.ledger import LedgerNode
+from nosync.compile.panes import PaneNode, SlidingNode
+from nosync.graph.nodes import Branch, Node, Operator, Piece, SourceNode, ViewNode, holes
+from nosync.graph.operators import AccumulateNode, JoinNode, MatchNode, RegroupNode
 from nosync.spark.accumulate import AccumulateTask
 from nosync.spark.direct import FEW_SHARDS, DirectTask
 from nosync.spark.final import calling, final_change

@@ -1,1 +1,1 @@
-"""Places where layers and journal live, and what carries them there behind the stream."""
+"""Stores: named bytes on a disk or in an object store, and what their failures mean."""

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from nosync.flow.flow import Flow
-from nosync.flow.memory import Memory
 from nosync.history.home import Home
 from nosync.runtime.stepping import Stepping
+from nosync.sources.memory import Memory
 from nosync.testing.batch import Batch
 from nosync.testing.rows import Admissible, difference
 

@@ -1,0 +1,53 @@
+"""What Spark makes of a DataFrame: its plans, its execution, what was observed on the way."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
+
+from nosync.bridge.catalyst import Catalyst, Java, items
+
+OBSERVED = "nosync:"  # observations of ours begin with this
+
+
+def analyzed(frame: DataFrame) -> Java:
+    """The logical plan with all names resolved."""
+    return frame._jdf.queryExecution().analyzed()
+
+
+def optimized(frame: DataFrame) -> Java:
+    """The logical plan as Spark's optimiser leaves it."""
+    return frame._jdf.queryExecution().optimizedPlan()
+
+
+def plan_now(frame: DataFrame) -> None:
+    """Plans the frame without running it: running it is sooner done then."""
+    frame._jdf.queryExecution().executedPlan()
+
+
+def placeholder_id(frame: DataFrame) -> int:
+    """What an empty frame is known by wherever it stands in a plan."""
+    return int(optimized(frame).rdd().id())
+
+
+def run(frame: DataFrame) -> dict[str, dict[str, int]]:
+    """Runs the frame for what its tasks do, brings no rows back, and gives what was observed: counts by name."""
+    execution = frame._jdf.queryExecution()
+    execution.executedPlan().executeCollect()
+    return _observed(execution.observedMetrics())
+
+
+def _observed(metrics: Java) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for name in items(metrics.keys().toSeq()):
+        row = metrics.apply(name)
+        found[str(name).removeprefix(OBSERVED)] = {str(f.name()): int(row.getLong(i)) for i, f in enumerate(row.schema().fields())}
+    return found
+
+
+def microseconds_of(frame: DataFrame, column: str) -> Column:
+    """A column of times as microseconds since 1970, to the bit."""
+    catalyst = Catalyst(frame.sparkSession)
+    places: Mapping[str, int] = {str(name): place for place, name in enumerate(frame.columns)}
+    attribute = analyzed(frame).output().apply(places[column])
+    expression = catalyst.expressions.PreciseTimestampConversion(attribute, attribute.dataType(), catalyst.types.LongType)
+    return Column(getattr(catalyst.jvm, "org.apache.spark.sql.classic.ExpressionUtils").column(expression))

@@ -1,0 +1,25 @@
+"""A session's JVM side."""
+
+from collections.abc import Iterable
+
+from pyspark.sql import SparkSession
+
+
+def is_classic(spark: SparkSession) -> bool:
+    """Whether the session has a JVM of its own to speak to; one of Spark Connect has none."""
+    return hasattr(spark, "_jsparkSession")
+
+
+def cloned(spark: SparkSession) -> SparkSession:
+    """Another session with the settings, functions and temporary views that this one has now."""
+    return SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+
+
+def has_temporary_view(spark: SparkSession, name: str) -> bool:
+    return bool(spark._jsparkSession.sessionState().catalog().getTempView(name).isDefined())
+
+
+def uris_of(spark: SparkSession, paths: Iterable[str]) -> list[str]:
+    """Local paths as Spark spells them in `_metadata.file_path`."""
+    path_of = spark._jvm.org.apache.hadoop.fs.Path  # type: ignore[union-attr]
+    return [str(path_of(f"file:{path}").toUri().toString()) for path in paths]

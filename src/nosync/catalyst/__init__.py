@@ -1,1 +1,0 @@
-"""The only place that reads and rebuilds Spark's plans."""

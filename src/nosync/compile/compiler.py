@@ -1,0 +1,110 @@
+"""From Spark's optimised plan to operators: `Compiler.view` adds one query to a graph."""
+
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructField, StructType
+
+from nosync.bridge.arrow import arrow_schema
+from nosync.bridge.catalyst import Catalyst, data_type, items, kind
+from nosync.bridge.frames import analyzed, optimized, placeholder_id
+from nosync.compile.query import Query
+from nosync.compile.refusal import check_analyzed, no_late_rows, not_final
+from nosync.compile.rewrites.distincts import distincts_in_order
+from nosync.compile.rewrites.spread import spread_joins
+from nosync.compile.rewrites.subqueries import without_subqueries
+from nosync.graph.nodes import HASH, ROW, Backing, Branch, Graph, Hole, Operator, SourceNode, Template, ViewNode
+from nosync.graph.operators import AccumulateNode
+
+
+@dataclass(eq=False)
+class Compiler:
+    """Turns the queries of one flow into one graph. `leaves` maps the id of a placeholder's RDD to what it stands for."""
+
+    catalyst: Catalyst
+    graph: Graph = field(default_factory=Graph)
+    leaves: dict[int, SourceNode | ViewNode | Operator] = field(default_factory=dict)
+
+    def placeholder(self, schema: StructType, node: SourceNode | ViewNode | Operator) -> DataFrame:
+        """An empty DataFrame that stands for the node in the user's queries."""
+        frame = self.catalyst.spark.createDataFrame([], schema)
+        self.leaves[placeholder_id(frame)] = node
+        return frame
+
+    def view(self, name: str, query: DataFrame, final: bool = False, late: str | None = None) -> ViewNode:
+        """Compiles a query and adds it to the graph under a name; with `late`, the rows that come too late for it under that name."""
+        compiled, node = self._compile(name, query, may_be_backed=True, final=final)
+        if late is not None:
+            self.graph.views[late] = self._late(name, late, compiled)
+        self.graph.views[name] = node
+        return node
+
+    def _late(self, name: str, late: str, compiled: Query) -> ViewNode:
+        if len(compiled.late) != 1:
+            raise no_late_rows(name, len(compiled.late))
+        body = compiled.late[0]
+        schema = StructType([StructField(a.name(), data_type(a)) for a in body.output])
+        aligned = _aligned(self.catalyst, body, schema)
+        payload = arrow_schema(_numbered(schema), f'view "{late}"')
+        return ViewNode(late, aligned, schema, None, _rows_feed(self.catalyst, aligned), payload)
+
+    def sink(self, name: str, query: DataFrame) -> ViewNode:
+        """Compiles a query whose changes go to a sink: what each epoch adds and removes is kept until the sink has it."""
+        _, self.graph.sinks[name] = compiled = self._compile(f"sink {name}", query, may_be_backed=False)
+        return compiled[1]
+
+    def _compile(self, name: str, query: DataFrame, may_be_backed: bool, final: bool = False) -> tuple[Query, ViewNode]:
+        check_analyzed(analyzed(query), name)
+        compiled = Query(self.catalyst, name, self.graph, self.leaves, final=final)
+        plan = spread_joins(self.catalyst, without_subqueries(self.catalyst, optimized(query)))
+        plan = distincts_in_order(self.catalyst, plan)
+        body = _aligned(self.catalyst, compiled.template(plan), query.schema)
+        if final and not compiled.finals:
+            raise not_final(name)
+        backing = _backing(body) if may_be_backed else None
+        node = ViewNode(name, body, query.schema, backing)
+        payload = arrow_schema(_numbered(query.schema), f'view "{name}"')
+        if backing is None:
+            node.feed, node.payload = _rows_feed(self.catalyst, body), payload
+        self.graph.operators += compiled.operators
+        self.graph.statics += compiled.statics
+        return compiled, node
+
+
+def _numbered(schema: StructType) -> StructType:
+    """The same columns under numbers: names may repeat or hold anything."""
+    return StructType([StructField(f"c{i}", column.dataType) for i, column in enumerate(schema.fields)])
+
+
+def _aligned(catalyst: Catalyst, body: Template, schema: StructType) -> Template:
+    """The body with its columns in the order of the query's schema and nothing else."""
+    names = [a.name() for a in body.output]
+    if names == schema.names and isinstance(body.piece, Branch) and kind(body.piece.plan) == "Project":
+        return body
+    node = catalyst.project(body.output + body.carried, catalyst.nowhere)
+    return Template(Branch(node, [body.piece]), body.output, body.carried, body.append_only, body.fingerprint)
+
+
+def _rows_feed(catalyst: Catalyst, body: Template) -> Branch:
+    """What a view keeps of its rows: the columns, where they lie, the hash of the row and the diff."""
+    row = catalyst.hash(body.output)
+    columns = [catalyst.alias(a, f"c{i}") for i, a in enumerate(body.output)]
+    columns.append(catalyst.alias(body.carried[0] if body.placed else row, HASH))
+    columns += [catalyst.alias(row, ROW), body.carried[-1]]
+    return Branch(catalyst.project(columns, catalyst.nowhere), [])
+
+
+def _backing(body: Template) -> Backing | None:
+    """Whether the body is no more than columns of an accumulate operator: then its state is the view."""
+    piece = body.piece
+    hole = piece.children[0] if isinstance(piece, Branch) else None
+    if not (isinstance(piece, Branch) and isinstance(hole, Hole) and isinstance(hole.node, AccumulateNode)) or hole.node.expiries:
+        return None
+    identities = {attribute.exprId(): i for i, attribute in enumerate(hole.attributes[:-2])}
+    columns = []
+    for column in items(piece.plan.projectList())[:-2]:
+        inner = column.child() if kind(column) == "Alias" else column
+        if kind(inner) != "AttributeReference" or inner.exprId() not in identities:
+            return None
+        columns.append(identities[inner.exprId()])
+    return Backing(hole.node, columns)

@@ -1,0 +1,138 @@
+"""An Aggregate of Spark's plan as an operator: accumulators where `take_apart` finds them, else regroup."""
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import StructField, StructType
+
+from nosync.bridge.arrow import arrow_type
+from nosync.bridge.catalyst import Java, children, data_type, items, kind
+from nosync.compile.aggregates import Parts, rebind, take_apart
+from nosync.compile.event_time import TimeKey, on_time, time_key
+from nosync.compile.final import finalised, telling
+from nosync.compile.fingerprint import fingerprint, text
+from nosync.compile.panes import PaneNode, SlidingNode, by_pane, pane_node, panes_of
+from nosync.compile.plain import plain_columns
+from nosync.compile.refusal import no_end
+from nosync.compile.regrouping import Regrouping
+from nosync.compile.sessions import closing_time, evaluation, gap_of, session_expiries, session_of, sessions
+from nosync.graph.lateness import OnTime
+from nosync.graph.nodes import Branch, Hole, Template
+from nosync.graph.operators import AccumulateNode
+from nosync.kernels.panes import Panes
+from nosync.model.watermark import Expiry
+
+if TYPE_CHECKING:
+    from nosync.compile.query import Query
+
+
+def aggregated(query: "Query", plan: Java) -> Template:
+    """The aggregate's change; equal aggregates over equal inputs are one operator."""
+    key = time_key(plan)
+    if key is None:
+        return _aggregated(query, plan, query.template(children(plan)[0]))
+    told = telling(query.catalyst, plan, key) if query.final or key.session else plan
+    found = _timed(query, told, key)
+    output = items(plan.output())
+    return found if told is plan else found.under(query.catalyst.project([*output, *found.carried], query.catalyst.nowhere), output)
+
+
+def _timed(query: "Query", plan: Java, key: TimeKey) -> Template:
+    """An aggregate whose groups close: late rows are kept out, the state of closed groups expires. Of several the outermost is final."""
+    final, query.final = query.final, False
+    panes = panes_of(plan, key, query.catalyst) if key.marked else None
+    paned = _paned(query, plan, key, panes, final) if panes else None
+    below = query.template(children(plan)[0]) if paned is None else None
+    query.final = final
+    if below is None:
+        assert paned is not None
+        return paned
+    child = on_time(query, key, below) if key.marked else below
+    known = len(query.operators)
+    found = _aggregated(query, plan, child)
+    if not isinstance(child.piece, OnTime):
+        return found
+    for node in query.operators[known:]:
+        child.piece.reader = node
+        expiry = Expiry(f"k{key.place}", child.piece.clock)
+        node.expiries = session_expiries(plan, child, key.attribute) if key.session else (expiry,) * len(node.traces)
+    return finalised(query, plan, found, child, _closes(query, plan, key), child.piece.clock) if final else found
+
+
+def _paned(query: "Query", plan: Java, key: TimeKey, panes: Panes, final: bool) -> Template | None:
+    """Sliding windows that share their panes, if all functions can be added up."""
+    rows = by_pane(query, plan, query.template(children(children(plan)[0])[0]))
+    parts = take_apart(query.catalyst, plan, rows.append_only)
+    if parts is None:
+        return None
+    child, keys = on_time(query, key, rows), [query.key(expression) for expression in parts.grouping]
+    assert isinstance(child.piece, OnTime)
+    node = query.known(PaneNode, plan, [child]) if final else query.known(SlidingNode, plan, [child])
+    if node is None:
+        node = pane_node(query, plan, child, parts, keys, panes, child.piece.clock, final)
+        child.piece.reader = node
+        query.operators.append(node)
+    query.finals += final
+    return _told(query, plan, parts, keys, node)
+
+
+def _closes(query: "Query", plan: Java, key: TimeKey) -> Java:
+    """When a group can no longer change."""
+    if not key.session:
+        return key.end(query.catalyst)
+    gap = gap_of(plan, key.attribute)
+    if gap is None:
+        raise no_end(query.view)
+    return closing_time(query.catalyst, key.end(query.catalyst), gap)
+
+
+def _aggregated(query: "Query", plan: Java, child: Template) -> Template:
+    if session_of(plan) is not None:
+        return sessions(query, plan, child)
+    parts = take_apart(query.catalyst, plan, child.append_only)
+    if parts is None:
+        return _regrouped(query, plan, child)
+    return _accumulated(query, plan, child, parts)
+
+
+def _accumulated(query: "Query", plan: Java, child: Template, parts: Parts) -> Template:
+    keys = [query.key(expression) for expression in parts.grouping]
+    node = query.known(AccumulateNode, plan, [child])
+    if node is None:
+        types = [arrow_type(data_type(key), str(key.sql())) for key in keys]
+        spec = parts.accumulation(types)
+        columns = [("k", i, data_type(key)) for i, key in enumerate(keys)] + [
+            ("r", i, data_type(call)) for i, call in enumerate(parts.found)
+        ]
+        schema = StructType([StructField(f"{letter}{i}", type) for letter, i, type in columns])
+        feed = query.feed(child, keys, [("k", keys), ("i", parts.inputs)], rows=False)
+        feed.fingerprint = fingerprint(text(plan, deep=False), [child])
+        node = AccumulateNode(name=query.operator_name("aggregate"), feed=feed, schema=schema, view=query.view, plan=plan, spec=spec)
+        node.plain = plain_columns(child, spec, parts.grouping, parts.inputs)
+        query.operators.append(node)
+    return _told(query, plan, parts, keys, node)
+
+
+def _told(query: "Query", plan: Java, parts: Parts, keys: list[Java], node: AccumulateNode) -> Template:
+    """The operator's change in the form of the plan's columns."""
+    key_columns = [query.catalyst.attribute(f"k{i}", key.dataType()) for i, key in enumerate(keys)]
+    results = [query.catalyst.attribute(f"r{i}", call.dataType()) for i, call in enumerate(parts.found)]
+    carried = query.carried(placed=True)
+    hole = Hole(node, key_columns + results + carried)
+    named = [
+        _named(query, e, rebind(query.catalyst, e, parts.grouping, key_columns, parts.found, results))
+        for e in items(plan.aggregateExpressions())
+    ]
+    post = query.catalyst.project(named + carried, plan)
+    return Template(Branch(post, [hole]), items(plan.output()), carried, append_only=node.append_only)
+
+
+def _named(query: "Query", original: Java, bound: Java) -> Java:
+    """The rebound expression under the original's name and identity."""
+    inner = bound.child() if kind(bound) == "Alias" else bound
+    return query.catalyst.alias(inner, original.name(), like=original)
+
+
+def _regrouped(query: "Query", plan: Java, child: Template) -> Template:
+    grouping = items(plan.groupingExpressions())
+    regrouping = Regrouping(query, "regroup", [plan], child, [query.key(expression) for expression in grouping])
+    return regrouping.template(lambda gathered: evaluation(regrouping, grouping, gathered), empty=None if grouping else plan)

@@ -1,0 +1,186 @@
+"""A Join of Spark's plan as an operator.
+
+Spark says which conditions are equalities of keys (null-safe ones become two keys each). Both sides' changes go to the shards
+of their keys in one exchange. A join without keys has one key for all, and so one shard. What else the condition says is Spark's to
+decide, pair by pair: for an inner join a filter above is enough, for the others see `matches`.
+"""
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+from nosync.bridge.arrow import arrow_type
+from nosync.bridge.catalyst import Catalyst, Java, children, data_type, items, kind
+from nosync.compile.fingerprint import fingerprint, text
+from nosync.compile.matches import by_pair, existence
+from nosync.compile.refusal import check_key, refuse_node
+from nosync.graph.nodes import HASH, ROW, SIDE, TELLS, Branch, Hole, Template
+from nosync.graph.operators import JoinNode
+from nosync.kernels.join import LEFT, MATCHED, RIGHT, How, Joining
+
+if TYPE_CHECKING:
+    from nosync.compile.query import Query
+
+HOWS: dict[str, How] = {
+    "Inner": "inner",
+    "Cross": "inner",
+    "LeftOuter": "left",
+    "RightOuter": "right",
+    "FullOuter": "full",
+    "LeftSingle": "single",
+    "LeftSemi": "semi",
+    "LeftAnti": "anti",
+    "ExistenceJoin": "existence",
+}
+SIDES = {"right": (RIGHT,), "full": (LEFT, RIGHT)}  # sides of which rows without a match count; else the left
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The equalities of a join, and the rest of its condition. Keys are normalised, of equal types, and never equal where null."""
+
+    left: list[Java]
+    right: list[Java]
+    rest: Java | None
+
+
+def joined(query: "Query", plan: Java) -> Template:
+    """The join's change; equal joins over equal inputs are one operator."""
+    how = HOWS.get(kind(plan.joinType()).rstrip("$"))
+    if how is None:
+        raise refuse_node(plan, query.view)
+    keys = _keys(query, plan)
+    left, right = (query.template(child) for child in _sides(plan, how))
+    if keys.rest is None or how == "inner":
+        return _by_key(query, plan, _JoinNodes(query, plan, how, keys, left, right))
+    told = _JoinNodes(query, plan, "inner", keys, left, right, SIDES.get(how, (LEFT,)))
+    tells = query.catalyst.attribute(TELLS, query.catalyst.types.IntegerType)
+    pairs = told.template([*left.output, *right.output, tells])
+    return by_pair(query, plan, how, pairs.under(_counting(query, pairs, keys.rest, tells)))
+
+
+def _by_key(query: "Query", plan: Java, nodes: "_JoinNodes") -> Template:
+    """Equal keys decide which rows match; for pairs, a filter above decides the rest."""
+    output = items(plan.output())
+    if nodes.how == "existence":
+        tells = query.catalyst.attribute(TELLS, query.catalyst.types.IntegerType)
+        found = nodes.template([*output[:-1], tells])
+        return found.under(existence(query.catalyst, output, found.carried, tells), output)
+    found = nodes.template(output)
+    return found if nodes.keys.rest is None else found.under(query.catalyst.logical.Filter(nodes.keys.rest, query.catalyst.nowhere))
+
+
+def _counting(query: "Query", pairs: Template, condition: Java, tells: Java) -> Java:
+    """A filter that lets only those pairs through that the condition counts."""
+    expressions, types = query.catalyst.expressions, query.catalyst.types
+    row = expressions.Not(expressions.EqualTo(tells, query.catalyst.literal(MATCHED, types.IntegerType)))
+    return query.catalyst.logical.Filter(expressions.Or(row, condition), query.catalyst.nowhere)
+
+
+def _sides(plan: Java, how: How) -> list[Java]:
+    """The children. Where any row of the right will do, the optimiser has put a limit over it: it means nothing here."""
+    left, right = children(plan)
+    while how in ("semi", "anti") and kind(right) == "LocalLimit" and plan.condition().isEmpty():
+        right = children(right)[0]
+    return [left, right]
+
+
+def _keys(query: "Query", plan: Java) -> Keys:
+    found = query.catalyst.equi_join_keys(plan)
+    if found is None:
+        condition = plan.condition()
+        return Keys([], [], condition.get() if condition.isDefined() else None)
+    left, right, rest = found
+    for key in left:
+        check_key(data_type(key), str(key.sql()), query.view)
+    normalised = query.catalyst.normalised
+    return Keys([normalised(key) for key in left], [normalised(key) for key in right], rest)
+
+
+@dataclass(frozen=True, slots=True)
+class _JoinNodes:
+    """Makes the operator. Columns: l0, l1... and r0, r1... of the sides, and k0, k1... for keys that are no columns."""
+
+    query: "Query"
+    plan: Java
+    how: How
+    keys: Keys
+    left: Template
+    right: Template
+    told: tuple[int, ...] = ()
+
+    def template(self, output: list[Java]) -> Template:
+        """The operator's change under these attributes; the operator is made where there is none yet."""
+        node = self.query.known(JoinNode, self.plan, [self.left, self.right])
+        if node is None:
+            node = self._node()
+            self.query.operators.append(node)
+        carried = self.query.carried(node.placed)
+        return Template(Hole(node, output + carried), output, carried, node.append_only)
+
+    @property
+    def catalyst(self) -> Catalyst:
+        return self.query.catalyst
+
+    @property
+    def _right_output(self) -> list[Java]:
+        """Columns of the right that anybody asks for."""
+        return [] if self.how in ("semi", "anti", "existence") else self.right.output
+
+    def _node(self) -> JoinNode:
+        names = self._names(self.keys.left, "l", self.left.output), self._names(self.keys.right, "r", self._right_output)
+        spec = Joining(self.how, names[0], names[1], self.told)
+        branches = self._branch(LEFT, spec), self._branch(RIGHT, spec)
+        union = self.catalyst.logical.Union(self.catalyst.seq([branch.plan for branch in branches]), False, False)
+        append_only = self.left.append_only and self.right.append_only
+        feed = Template(Branch(union, list(branches)), [], [], append_only)
+        feed.fingerprint = fingerprint(text(self.plan, deep=False), [self.left, self.right])
+        payloads = self._payload("l", self.left.output, names[0]), self._payload("r", self._right_output, names[1])
+        return JoinNode(
+            name=self.query.operator_name("join"), feed=feed, schema=self._schema(), view=self.query.view, plan=self.plan,
+            append_only=append_only and self.how in ("inner", "semi"), placed=bool(self.keys.left), spec=spec, payloads=payloads,
+        )  # fmt: skip
+
+    def _names(self, keys: list[Java], letter: str, output: list[Java]) -> tuple[str, ...]:
+        """Where each key lies: in a column of the side, or computed beside."""
+        places = {str(a.exprId().toString()): f"{letter}{i}" for i, a in enumerate(output)}
+        plain = [places.get(str(key.exprId().toString())) if kind(key) == "AttributeReference" else None for key in keys]
+        return tuple(name or f"k{i}" for i, name in enumerate(plain))
+
+    def _branch(self, side: int, spec: Joining) -> Branch:
+        """One side's change: the other side's columns are null."""
+        catalyst, mine = self.catalyst, self.left if side == LEFT else self.right
+        keys, names = (self.keys.left, spec.left) if side == LEFT else (self.keys.right, spec.right)
+        columns = {f"l{i}": a for i, a in enumerate(self.left.output)} | {f"r{i}": a for i, a in enumerate(self._right_output)}
+        values = {name: a if name[0] == "lr"[side - 1] else catalyst.null(a.dataType()) for name, a in columns.items()}
+        for i, key in enumerate(keys):
+            if f"k{i}" in (*spec.left, *spec.right):
+                values[f"k{i}"] = key if names[i] == f"k{i}" else catalyst.null(key.dataType())
+        row = catalyst.hash([value for name, value in values.items() if name in names or name[0] == "lr"[side - 1]])
+        values |= {SIDE: catalyst.literal(side, catalyst.types.IntegerType), HASH: self._hash(keys, row, side, spec), ROW: row}
+        aliases = [catalyst.alias(value, name) for name, value in values.items()]
+        return Branch(catalyst.project([*aliases, mine.carried[-1]], catalyst.nowhere), [mine.piece])
+
+    def _hash(self, keys: list[Java], row: Java, side: int, spec: Joining) -> Java:
+        """The hash of the key. Rows with a null in it meet nothing: they are spread over all shards."""
+        of_key = self.catalyst.hash(keys)
+        tests = [self.catalyst.expressions.IsNull(key) for key in keys if key.nullable()]
+        if not tests or not (spec.kept_left if side == LEFT else spec.kept_right):
+            return of_key
+        return self.catalyst.expressions.If(reduce(self.catalyst.expressions.Or, tests), row, of_key)
+
+    def _payload(self, letter: str, output: list[Java], names: tuple[str, ...]) -> pa.Schema:
+        what = f'view "{self.query.view}"'
+        fields = [(f"{letter}{i}", arrow_type(data_type(a), f'{what}, column "{a.name()}",')) for i, a in enumerate(output)]
+        keys = [(name, arrow_type(data_type(key), str(key.sql()))) for name, key in zip(names, self.keys.left, strict=True)]
+        return pa.schema(fields + [key for key in dict(keys).items() if key[0][0] == "k"])
+
+    def _schema(self) -> StructType:
+        """The columns of the change."""
+        fields = [StructField(f"l{i}", data_type(a)) for i, a in enumerate(self.left.output)]
+        fields += [StructField(f"r{i}", data_type(a)) for i, a in enumerate(self._right_output)]
+        tells = [StructField(TELLS, IntegerType())] if self.told or self.how == "existence" else []
+        return StructType(fields + tells)

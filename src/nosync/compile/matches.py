@@ -1,0 +1,72 @@
+"""Outer, semi, anti and existence joins whose condition says more than equal keys.
+
+Such a join comes in as pairs that already satisfy the condition and, beside them, the changed rows of the sides that count even
+without a match; `_tells` says which is which. A `MatchNode` for each of these sides counts pairs by row and adds the rows without any.
+It works on the hash of the row, so that neither a hot key nor a join without a key puts all rows into one shard.
+"""
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+from nosync.bridge.arrow import arrow_type
+from nosync.bridge.catalyst import Catalyst, Java, children, data_type, items
+from nosync.compile.fingerprint import fingerprint, text
+from nosync.graph.nodes import HASH, TELLS, Branch, Hole, Template
+from nosync.graph.operators import MatchNode
+from nosync.kernels.join import LEFT, MATCHED, RIGHT, How
+from nosync.kernels.matching import Matching, Wanted
+
+if TYPE_CHECKING:
+    from nosync.compile.query import Query
+
+WANTED: dict[How, Wanted] = {"single": "single", "semi": "matched", "anti": "unmatched", "existence": "both"}
+
+
+def by_pair(query: "Query", plan: Java, how: How, pairs: Template) -> Template:
+    """The join's change from its pairs. The columns of `pairs` are those of both sides and `_tells`."""
+    cut, output = len(items(children(plan)[0].output())), items(plan.output())
+    left, right, tells = pairs.output[:cut], pairs.output[cut:-1], pairs.output[-1]
+    found, wanted = pairs, WANTED.get(how, "unmatched")
+    rows_alone = how in ("semi", "anti", "existence")
+    if how != "right":
+        found = _matched(query, plan, Matching(wanted, LEFT, passing=not rows_alone), found, left, [] if rows_alone else right, tells)
+    if how in ("right", "full"):
+        found = _matched(query, plan, Matching(wanted, RIGHT, passing=True), found, right, left, tells)
+    if how == "existence":
+        return found.under(existence(query.catalyst, output, found.carried, tells), output)
+    return found.under(query.catalyst.project(output + found.carried, query.catalyst.nowhere), output)
+
+
+def existence(catalyst: Catalyst, output: list[Java], carried: list[Java], tells: Java) -> Java:
+    """A projection to the left's columns and whether the row has a match."""
+    exists = catalyst.expressions.EqualTo(tells, catalyst.literal(MATCHED, catalyst.types.IntegerType))
+    return catalyst.project([*output[:-1], catalyst.alias(exists, output[-1].name(), like=output[-1]), *carried], catalyst.nowhere)
+
+
+def _matched(query: "Query", plan: Java, spec: Matching, pairs: Template, own: list[Java], other: list[Java], tells: Java) -> Template:
+    """Columns of the result: the side's own, those of the other side, `_tells`."""
+    node = query.known(MatchNode, plan, [pairs])
+    if node is None:
+        node = _node(query, plan, spec, pairs, own, other, tells)
+        query.operators.append(node)
+    carried = query.carried(placed=True)
+    return Template(Hole(node, [*own, *other, tells, *carried]), [*own, *other, tells], carried, append_only=False)
+
+
+def _node(query: "Query", plan: Java, spec: Matching, pairs: Template, own: list[Java], other: list[Java], tells: Java) -> MatchNode:
+    catalyst = query.catalyst
+    named = [(f"m{i}", a) for i, a in enumerate(own)] + [(f"o{i}", a) for i, a in enumerate(other)] + [(TELLS, tells)]
+    elsewhere = catalyst.literal(LEFT if spec.side == RIGHT else RIGHT, catalyst.types.IntegerType)
+    of_other = catalyst.expressions.EqualTo(tells, elsewhere)  # rows of the other side go where they are, spread by their own hash
+    place = catalyst.expressions.If(of_other, catalyst.hash(other), catalyst.hash(own)) if other else catalyst.hash(own)
+    columns = [catalyst.alias(a, name) for name, a in named] + [catalyst.alias(place, HASH), pairs.carried[-1]]
+    feed = Template(Branch(catalyst.project(columns, catalyst.nowhere), [pairs.piece]), [], [], append_only=False)
+    feed.fingerprint = fingerprint(f"{text(plan)} {spec}", [pairs])
+    what = f'view "{query.view}"'
+    kept = pa.schema([(name, arrow_type(data_type(a), f'{what}, column "{a.name()}",')) for name, a in named[: len(own)]])
+    schema = StructType([StructField(name, data_type(a)) for name, a in named[:-1]] + [StructField(TELLS, IntegerType())])
+    return MatchNode(
+        name=query.operator_name("matches"), feed=feed, schema=schema, view=query.view, plan=plan, spec=spec, columns=kept
+    )

@@ -1,0 +1,122 @@
+"""What cannot be maintained, found before anything runs.
+
+Each refusal names the piece of the query and a way out.
+"""
+
+from collections.abc import Iterator
+
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
+
+from nosync.bridge.catalyst import Java, children, items, kind
+from nosync.model.errors import Refused
+
+LATER = {
+    "MapInPandas": ("mapInPandas", "It sees batches, not rows; use a pandas UDF in select(...)."),
+    "MapInArrow": ("mapInArrow", "It sees batches, not rows; use a pandas or Arrow UDF in select(...)."),
+    "Sample": ("a sample", "It would change with every run; filter on a hash instead: where(pmod(xxhash64(key), 100) < 10)."),
+}
+MARK_A_SOURCE = 'Give the source a watermark, flow.source(..., watermark=("at", "10 seconds")), and group by window(at, ...).'
+SUBQUERIES = ("ScalarSubquery", "Exists", "ListQuery", "LateralSubquery")
+CLOCKS = ("CurrentTimestamp", "Now", "CurrentDate", "LocalTimestamp", "CurrentTime")
+
+
+def refuse_node(node: Java, view: str) -> Refused:
+    """The error for a plan node that nothing here can maintain."""
+    what, way_out = LATER.get(kind(node), (f"{node.nodeName()}", "Leave this step out of the view and apply it when reading."))
+    return Refused(f'view "{view}" uses {what}, which cannot be maintained yet: {_shorten(node.simpleString(40))}', hint=way_out)
+
+
+def no_late_rows(view: str, aggregates: int) -> Refused:
+    """The error for late rows asked for where it is not clear which those are."""
+    if not aggregates:
+        return Refused(f'view "{view}" has no window over a watermarked column: nothing is late for it', hint=MARK_A_SOURCE)
+    hint = "Make the inner aggregate a view of its own, and ask for the late rows of that."
+    return Refused(f'view "{view}" has {aggregates} aggregates over event time, and each has late rows of its own', hint=hint)
+
+
+def no_end(view: str) -> Refused:
+    """The error for final sessions of which nobody can say when they are over."""
+    return Refused(
+        f'view "{view}": emit="final" needs to know when a session is over, and here each row has a gap of its own',
+        hint="Give session_window a gap that is the same for all rows, or leave emit out.",
+    )
+
+
+def not_final(view: str) -> Refused:
+    """The error for final results asked for where nothing ever closes."""
+    return Refused(f'view "{view}": emit="final" needs a window over a watermarked column, and there is none', hint=MARK_A_SOURCE)
+
+
+def refuse_subquery(expression: Java, view: str) -> None:
+    """Refuses a subquery inside an expression: Spark would run it apart from the plan, over the empty placeholder."""
+    if kind(expression) in SUBQUERIES:
+        raise Refused(
+            f'view "{view}" uses a subquery in an expression, which cannot be maintained yet: {_shorten(str(expression.sql()))}',
+            hint="Make the subquery a view of its own and join it.",
+        )
+    for child in children(expression):
+        refuse_subquery(child, view)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+def check_analyzed(plan: Java, view: str) -> None:
+    """Refuses what would answer differently each time it is asked: random numbers, clocks, undeclared side effects."""
+    for node in _nodes(plan):
+        for expression in items(node.expressions()):
+            _check_expression(expression, view)
+
+
+def _nodes(plan: Java) -> Iterator[Java]:
+    yield plan
+    for child in children(plan):
+        yield from _nodes(child)
+
+
+def _check_expression(expression: Java, view: str) -> None:
+    name = kind(expression)
+    if name in CLOCKS or name.startswith("CurrentTimestamp"):
+        raise Refused(
+            f'view "{view}" asks for the clock: {expression.sql()}',
+            hint="An epoch must give the same answer when it is repeated; use a timestamp column of the source.",
+        )
+    if name == "Measure":
+        raise Refused(f'view "{view}" asks for a measure: {expression.sql()}', hint="Write out the aggregate instead.")
+    if name in SUBQUERIES:
+        check_analyzed(expression.plan(), view)
+    inner = children(expression)
+    culprit = not expression.deterministic() and all(child.deterministic() for child in inner)
+    if culprit and not _aggregates(expression):
+        raise Refused(
+            f'view "{view}" is not deterministic: {expression.sql()}',
+            hint="Every epoch must give the same answer when it is repeated; derive the value from columns, for example with xxhash64.",
+        )
+    for child in inner:
+        _check_expression(child, view)
+
+
+def _aggregates(expression: Java) -> bool:
+    """Aggregate functions like first and collect_list call themselves nondeterministic; here they see rows in canonical order."""
+    return ".aggregate." in str(expression.getClass().getName())
+
+
+def check_key(type: DataType, text: str, view: str) -> None:
+    """Refuses grouping keys that Spark compares by more than their bytes."""
+    if collated(type):
+        raise Refused(
+            f'view "{view}" groups by {text}, a string with a collation',
+            hint="Group by lower(...) or by collate(..., 'UTF8_BINARY').",
+        )
+
+
+def collated(type: DataType) -> bool:
+    """Whether values are compared by more than their bytes."""
+    if isinstance(type, StringType):
+        return "collate" in type.simpleString().lower()
+    if isinstance(type, ArrayType):
+        return collated(type.elementType)
+    if isinstance(type, MapType):
+        return collated(type.keyType) or collated(type.valueType)
+    return isinstance(type, StructType) and any(collated(field.dataType) for field in type.fields)

@@ -1,0 +1,1 @@
+"""Plans in, equal plans out: what is put into another form before the rules read it."""

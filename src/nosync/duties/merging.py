@@ -1,0 +1,115 @@
+"""Merging behind the stream: a process of its own, at low priority, that turns several layers into one.
+
+The epoch loop asks `Merger.collect` between epochs for layers that are done, records them, and `Merger.offer`s the next merge.
+The stream never waits for it; while it is behind, covers are longer and nothing else.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+
+from nosync.journal.image import Image
+from nosync.model.errors import Corrupt, Unavailable
+from nosync.model.layers import LayerInfo
+from nosync.model.watermark import Expiry
+from nosync.recovery.suspicion import START_AGAIN
+from nosync.state.spine import plan_merge
+from nosync.tiers.background import spawn
+
+NO_EXPIRIES: Mapping[str, Expiry] = {}
+
+
+class Merger:
+    """One merging process for one home. Merges of different traces follow one another, the longest cover first."""
+
+    def __init__(
+        self, home: str, flow: str, run: str, unmerged: frozenset[str] = frozenset(), expiries: Mapping[str, Expiry] = NO_EXPIRIES
+    ) -> None:
+        self._unmerged, self._expiries = unmerged, expiries
+        self._arguments = (home, flow, run)
+        self._done: SimpleQueue[str] = SimpleQueue()
+        self._start()
+
+    def _start(self) -> None:
+        self._process = spawn("nosync.duties.merge_worker", *self._arguments)
+        self._busy = False
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._done.put(line)
+
+    def collect(self) -> list[LayerInfo]:
+        """Layers merged since the last call."""
+        found: list[LayerInfo] = []
+        while True:
+            try:
+                answer = json.loads(self._done.get_nowait())
+            except Empty:
+                return found
+            self._busy = False
+            if "damage" in answer:
+                raise Corrupt(f"merging met damage: {answer['damage']}", hint=START_AGAIN)
+            if "error" in answer:
+                raise Unavailable(f"merging failed: {answer['error']}", hint="Nothing is lost; it is tried again: make room on the disk.")
+            found.append(LayerInfo.from_json(answer))
+
+    def offer(self, image: Image) -> None:
+        """Starts the most useful merge, unless one is under way. A process that was killed is replaced."""
+        if self._process.poll() is not None:
+            self._listener.join()  # what it had finished is collected first
+            return self._start()
+        if self._busy:
+            return
+        order = next_merge(image, self._unmerged, self._expiries)
+        if order is not None and self._process.stdin is not None:
+            self._busy = True
+            with suppress(BrokenPipeError):  # killed just now: replaced the next time
+                self._process.stdin.write(json.dumps(order) + "\n")
+                self._process.stdin.flush()
+
+    @property
+    def busy(self) -> bool:
+        return self._busy and self._process.poll() is None
+
+    def settle(self, image: Image, record: Callable[[LayerInfo], None]) -> None:
+        """Waits until nothing is left to merge. For tests and for stopping in good order; the stream never calls it."""
+        while True:
+            self.offer(image)
+            if not self.busy:
+                return
+            self._done.put(self._done.get())
+            for layer in self.collect():
+                record(layer)
+
+    def close(self) -> None:
+        """A merge under way is given up: its inputs are all still there."""
+        self._process.terminate()
+        self._process.wait()
+
+
+def next_merge(
+    image: Image, unmerged: frozenset[str] = frozenset(), expiries: Mapping[str, Expiry] = NO_EXPIRIES
+) -> dict[str, object] | None:
+    """The merge that shortens the longest cover, or None. Outputs of sinks stay epoch by epoch: they are `unmerged`."""
+    best: tuple[int, tuple[LayerInfo, ...], bool] | None = None
+    for operator, covers in image.newest.items():
+        for found in covers.values() if operator not in unmerged else ():
+            layers = plan_merge(found)
+            if layers and (best is None or len(found) > best[0]):
+                best = (len(found), layers, layers[-1] == found[-1])
+    if best is None:
+        return None
+    _, layers, bottom = best
+    expiry = expiries.get(layers[0].operator) if bottom else None
+    return {"layers": [layer.to_json() for layer in layers], "bottom": bottom, "expired": _expired(expiry, layers[0].upper, image)}
+
+
+def _expired(expiry: Expiry | None, upper: int, image: Image) -> dict[str, object] | None:
+    """What no epoch from `upper` on can ask for: those are the epochs that read the merged layer."""
+    until = expiry.until(upper, image.seen_before) if expiry else None
+    return None if expiry is None or until is None else {"column": expiry.column, "until": until, "chained": expiry.chained}

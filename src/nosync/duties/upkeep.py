@@ -1,0 +1,148 @@
+"""All that runs behind the stream: tiers, release, trimming, rolling up, sweeping. Each duty is a `step` that does one thing and says
+whether there was one.
+
+The run gives each duty a thread (see `tending`); the simulation calls them in any order. No duty waits for another.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nosync.duties.release import Releaser
+from nosync.duties.trimming import BATCH, Trimmable, Trimmer
+from nosync.journal.entries import Reached
+from nosync.journal.image import Image
+from nosync.journal.journal import Journal
+from nosync.journal.past import Shelves, recent_image
+from nosync.journal.rolling import ROLL_RECORDS, Roller
+from nosync.journal.taken import MarksOf
+from nosync.model.safety import Problem, Release, Standing, safe_points
+from nosync.model.sink import Outlet
+from nosync.model.store import Carrier, Disk, Remote
+from nosync.tiers.host import HostTier
+from nosync.tiers.site import PATIENCE_SECONDS, LayerShipper, RecordShipper
+from nosync.tiers.sweeper import Sweeper
+
+Duty = Callable[[], bool]
+LOOK_EPOCHS = 256
+LOOK_SEGMENTS = 16
+
+
+class Upkeep:
+    """The duties of one run. `carrier` brings layers to the remote; without one, the remote's own `upload` does."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        disk: Disk,
+        remote: Remote | None,
+        sinks: Mapping[str, Release],
+        outlet: Outlet,
+        sources: Mapping[str, Trimmable],
+        *,
+        most_layers: int = 64,
+        patience: float = PATIENCE_SECONDS,
+        roll_records: int = ROLL_RECORDS,
+        trim_batch: int = BATCH,
+        carrier: Carrier | None = None,
+        marks_of: MarksOf | None = None,
+    ) -> None:
+        self.journal, self.disk, self.remote = journal, disk, remote
+        self.host = HostTier(journal, disk)
+        self.records = RecordShipper(journal) if remote is not None else None
+        self.layers = LayerShipper(journal, disk, remote, most_layers, carrier, patience) if remote is not None else None
+        self.releaser = Releaser(journal, sinks, outlet, self.standings)
+        self.trimmer = Trimmer(journal, sources, list(sinks), self.standings, trim_batch)
+        self.roller = Roller(journal, disk, remote, roll_records, marks_of or {})
+        self.looked = journal.image.epoch
+        self.told = journal.image.reached.get("site", 0)
+        self.problems: dict[str, Problem] = {}
+        self.sweepers = [Sweeper(journal, store) for store in (disk, remote) if store is not None]
+
+    def duties(self) -> dict[str, Duty]:
+        """By name; a remote adds two."""
+        found: dict[str, Duty] = {"host": self.host.step, "release": self.releaser.step, "tidy": self.tidy}
+        if self.records is not None and self.layers is not None:
+            found |= {"records": self.records.step, "layers": self.layers.step}
+        return found
+
+    def troubled(self, duty: str, problem: Problem) -> bool:
+        """Remembers why a duty stands still; says whether that is news."""
+        known = self.problems.get(duty)
+        if known is not None and known.message == problem.message:
+            return False
+        self.problems[duty] = problem
+        self._tell_tiers()
+        return True
+
+    def solved(self, duty: str) -> None:
+        if self.problems.pop(duty, None) is not None:
+            self._tell_tiers()
+
+    def _tell_tiers(self) -> None:
+        self.host.problem = self.problems.get("host")
+        if self.records is not None and self.layers is not None:
+            self.records.problem, self.layers.problem = self.problems.get("records"), self.problems.get("layers")
+
+    def standings(self) -> list[Standing]:
+        """The tiers, from the nearest to the farthest."""
+        found = [self.host.standing()]
+        if self.records is not None and self.layers is not None:
+            found.append(self.layers.standing(self.records))
+        return found
+
+    def safe(self) -> dict[str, int]:
+        return safe_points(self.journal.image.epoch, self.standings())
+
+    def report(self) -> list[dict[str, Any]]:
+        """The tiers for people and programs: how far each is, what it cost, why it stands still."""
+        return [
+            {
+                "survives": tier.survives,
+                "epoch": tier.epoch,
+                "bytesBehind": tier.behind,
+                "objects": tier.objects,
+                "bytes": tier.bytes,
+                "problem": tier.problem.message if tier.problem else None,
+            }
+            for tier in self.standings()
+        ]
+
+    def tidy(self) -> bool:
+        """Trims, rolls up, and sweeps: now and then it looks for what was left behind lately."""
+        self._tell_readers()
+        everywhere = self._everywhere()
+        if self.journal.image.epoch >= self.looked + LOOK_EPOCHS:
+            self.look_for_orphans(far=False)
+        swept = [sweeper.step(everywhere) for sweeper in self.sweepers]
+        return any([self.trimmer.step(), self.roller.step(min(everywhere, self._noticed())), *swept])
+
+    def _tell_readers(self) -> None:
+        """How far the remote is goes with the next record: nobody else can know it without asking there."""
+        for tier in self.standings():
+            if tier.survives == "site" and tier.epoch > self.told:
+                self.told = tier.epoch
+                self.journal.note(Reached("site", tier.epoch))
+
+    def look_for_orphans(self, far: bool = True) -> int:
+        """Among layers of late epochs; after a start, of the last roll-ups too (`far`). What is older was looked at when it was late."""
+        with self.journal.lock:
+            image, self.looked = self.journal.image.copy(), self.journal.image.epoch
+        if far:
+            image = self._far_image()
+        return sum(sweeper.look(image) for sweeper in self.sweepers)
+
+    def clear_beginnings(self, before: float) -> None:
+        """Files that earlier runs began and never finished."""
+        self.disk.clear_beginnings(before)
+
+    def _noticed(self) -> int:
+        """Up to which record nobody needs the records themselves any more: merged layers are synced, and the layers to ship are known."""
+        return self.host.settled if self.layers is None else min(self.host.settled, self.layers.number)
+
+    def _everywhere(self) -> int:
+        return min(standing.number for standing in self.standings())
+
+    def _far_image(self) -> Image:
+        with self.journal.lock:
+            base, records = self.journal.base, self.journal.after(self.journal.base)
+        return recent_image(Shelves(self.disk, self.remote), base, records, LOOK_SEGMENTS)

@@ -1,0 +1,43 @@
+"""What in a graph goes by event time. Pure: for jobs, for merging and for the plan of a recovery."""
+
+from collections.abc import Iterator
+
+from nosync.graph.lateness import clocks
+from nosync.graph.nodes import Branch, Graph, Node, Operator, ViewNode
+from nosync.graph.traces import stateful_nodes, traces_of
+from nosync.model.watermark import EventClock, Expiry
+
+
+def _clocks(node: Node) -> Iterator[EventClock]:
+    match node:
+        case ViewNode():
+            piece = node.body.piece
+        case Operator():
+            piece = node.feed.piece
+        case _:
+            return
+    if isinstance(piece, Branch):
+        yield from clocks([piece])
+    if clock := getattr(node, "clock", None):
+        yield clock
+
+
+def timed_sources(graph: Graph) -> frozenset[str]:
+    """Sources whose event time matters to somebody."""
+    return frozenset(name for node in stateful_nodes(graph) for clock in _clocks(node) for name, _ in clock.delays)
+
+
+def timed_traces(graph: Graph) -> frozenset[str]:
+    """State that depends on the watermark of each epoch, or on its number."""
+    return frozenset(trace for node in stateful_nodes(graph) if any(_clocks(node)) for trace in traces_of(node))
+
+
+def expiries(graph: Graph) -> dict[str, Expiry]:
+    """By trace, which of its rows are of no use any more."""
+    known = [operator for operator in graph.operators if operator.expiries]
+    return {trace: expiry for operator in known for trace, expiry in zip(operator.traces, operator.expiries, strict=True)}
+
+
+def closings(graph: Graph) -> int:
+    """How many epochs may have to follow one that moved event time on, until all that it closed is told."""
+    return max((clock.lag + 1 for node in graph.operators if node.ticks for clock in _clocks(node)), default=0)

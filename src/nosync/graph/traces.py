@@ -1,0 +1,71 @@
+"""Which traces the nodes of a graph keep, and which of them a node needs. Pure: for jobs and for the plan of a recovery."""
+
+from collections.abc import Iterable, Mapping
+
+from nosync.graph.nodes import Graph, Node, Operator, ViewNode
+from nosync.graph.walk import inputs
+
+
+def traces_of(node: Node) -> tuple[str, ...]:
+    """The names under which the node itself keeps state."""
+    match node:
+        case Operator():
+            return node.traces
+        case ViewNode():
+            return (node.operator,) if node.feed is not None else ()
+    return ()
+
+
+def needed_of(node: Node) -> tuple[str, ...]:
+    """The traces that whoever reads the node must be able to read, too."""
+    return traces_of(node) if not is_recorded(node) else (str(getattr(node, "record", "")),)
+
+
+def is_recorded(node: Node) -> bool:
+    return isinstance(node, Operator) and node.record is not None
+
+
+def above(node: Node) -> list[Node]:
+    """The node and all that it is computed from, up to what is recorded."""
+    found: dict[int, Node] = {}
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        if id(one) not in found:
+            found[id(one)] = one
+            pending += inputs(one) if one is node or not is_recorded(one) else []
+    return list(found.values())
+
+
+def stateful_nodes(graph: Graph) -> list[Node]:
+    return [*graph.operators, *(view for view in graph.queries if view.feed is not None)]
+
+
+def feeders(graph: Graph) -> dict[str, frozenset[str]]:
+    """For each trace, all traces that must be readable to compute it, itself included."""
+    needs: dict[str, frozenset[str]] = {}
+    for node in stateful_nodes(graph):
+        together = frozenset(trace for one in above(node) for trace in (traces_of(one) if one is node else needed_of(one)))
+        needs |= dict.fromkeys(traces_of(node), together)
+    return needs
+
+
+def stepwise(graph: Graph) -> list[str]:
+    """Traces that come out right only epoch by epoch."""
+    return [trace for operator in graph.operators if operator.stepwise for trace in operator.traces]
+
+
+def unrepeatable(graph: Graph) -> list[str]:
+    """Traces that would come out differently if they were computed again, records among them."""
+    return [trace for operator in graph.operators if operator.record is not None for trace in operator.traces]
+
+
+def records(graph: Graph) -> list[str]:
+    return [operator.record for operator in graph.operators if operator.record is not None]
+
+
+def wanted_ends(graph: Graph, targets: Mapping[str, Iterable[int]]) -> list[Node]:
+    """The nodes to compute for some traces: those that no other of them is computed from, and views, whose rows are kept beside the way."""
+    wanted = [node for node in stateful_nodes(graph) if any(trace in targets for trace in traces_of(node))]
+    read = {id(one) for node in wanted for one in above(node) if one is not node}
+    return [node for node in wanted if isinstance(node, ViewNode) or id(node) not in read]

@@ -1,0 +1,38 @@
+"""A function of the user's, called with each epoch's changes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from nosync.model.sink import Promise
+
+
+def foreachEpoch(function: Callable[[DataFrame, int], Any], idempotent: bool = False) -> "ForeachEpoch":  # noqa: N802 (as PySpark's foreachBatch)
+    """Calls the function with each epoch's changes and its number.
+
+    The changes are a DataFrame of the query's columns, `_epoch` and `_diff`. After a crash an epoch may come again, always the same:
+    say `idempotent=True` if the function makes nothing of that.
+    """
+    return ForeachEpoch(function, idempotent)
+
+
+@dataclass(frozen=True)
+class ForeachEpoch:
+    """See `foreachEpoch`."""
+
+    function: Callable[[DataFrame, int], Any]
+    idempotent: bool
+
+    @property
+    def promise(self) -> Promise:
+        if self.idempotent:
+            return Promise("precise", "the function makes nothing of an epoch that it had before (idempotent=True)")
+        return Promise("repeating", "a crash between the call and its record calls the function again with the same epoch")
+
+    def start(self, flow: str, sink: str) -> None:
+        """A function needs nothing."""
+
+    def deliver(self, epoch: int, changes: Any) -> None:
+        self.function(changes.frame(), epoch)

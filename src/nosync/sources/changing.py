@@ -1,0 +1,172 @@
+"""Sources whose rows are changes: insertions, updates and removals of rows, with or without a key.
+
+`changes` names the column that says what a row does (see `model.changes` for the words). A row that has columns `before` and `after` of one
+structure is an envelope, as Debezium writes them: the rows are inside. `sequence` names a column (or a field inside one) that says which of
+two rows of a key is newer; without it the order of the input does, file by file and row by row.
+
+A row whose word is not known, or whose image is missing, never becomes a change: it is rejected, like one that cannot be read.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
+
+from nosync.compile.ledger import PLACE, SEQUENCE, TOLD, incoming
+from nosync.model.changes import ADDING, AFTER, BEFORE, REMOVING, REPLACING, effects
+from nosync.model.errors import Invalid
+from nosync.model.source import Slice, Source
+from nosync.sources.input_log import lasting
+
+UNORDERED = (ArrayType, MapType, StructType, VariantType)
+
+
+def changing(source: Source, key: str | Sequence[str] | None) -> "Changing | None":
+    """The source as one that carries changes, if it is one."""
+    changes, sequence = getattr(source, "changes", None), getattr(source, "sequence", None)
+    if not key and changes is None:
+        if sequence is not None:
+            raise Invalid(f'sequence="{sequence}" orders the rows of a key', hint="Pass key=[...] to flow.source(...), or leave it out.")
+        return None
+    return Changing(lasting(source), changes, sequence, [key] if isinstance(key, str) else list(key or ()))
+
+
+class Changing:
+    """Stands in for the source. Reads what its ledger needs: see `catalyst.ledger`."""
+
+    append_only = False
+
+    def __init__(self, source: Source, changes: str | None, sequence: str | None, key: list[str]) -> None:
+        self.source, self.changes, self.sequence, self.key = source, changes, sequence, key
+
+    def declare(self, name: str, spark: SparkSession) -> StructType:
+        self.name = name
+        self.given = self.source.declare(name, spark)
+        if self.changes is not None and self.changes not in self.given.names:
+            raise Invalid(f'source "{name}" has no column "{self.changes}"', hint=f"changes= is one of {', '.join(self.given.names)}.")
+        self.enveloped = self.changes is not None and _is_envelope(self.given)
+        inner = self.given["after"].dataType if self.enveloped else self.given
+        assert isinstance(inner, StructType)
+        self.columns = StructType([field for field in inner.fields if self.enveloped or field.name != self.changes])
+        for column in self.key:
+            if column not in self.columns.names:
+                raise Invalid(f'source "{name}" has no column "{column}"', hint=f"key= is of {', '.join(self.columns.names)}.")
+        reserved = {*TOLD.names, *PLACE.names, SEQUENCE, "_epoch", "_diff"} & {*self.given.names, *self.columns.names}
+        if reserved:
+            raise Invalid(f'source "{name}" has a column "{min(reserved)}"', hint="This name is taken here: choose another.")
+        return incoming(self.columns, self._order(spark))
+
+    def _order(self, spark: SparkSession) -> StructField | None:
+        if self.sequence is None:
+            return None
+        if not self.key:
+            raise Invalid(f'source "{self.name}": sequence="{self.sequence}" orders the rows of a key', hint="Pass key=[...] as well.")
+        try:
+            [field] = spark.createDataFrame([], self.given).select(F.col(self.sequence)).schema.fields
+        except PySparkException:
+            names = ", ".join(self.given.names)
+            raise Invalid(f'source "{self.name}" has no column "{self.sequence}"', hint=f"sequence= is of {names}.") from None
+        if isinstance(field.dataType, UNORDERED):
+            kind = field.dataType.simpleString()
+            raise Invalid(f'source "{self.name}": sequence="{self.sequence}" is {kind}', hint="Name a number, a time or a text.")
+        return field
+
+    def start(self, folder: Path, taken: Iterable[Slice]) -> None:
+        self.source.start(folder, taken)
+
+    def available(self) -> Slice | None:
+        return self.source.available()
+
+    def files(self, slice: Slice) -> dict[str, str]:
+        found: dict[str, str] = getattr(self.source, "files", lambda slice: {})(slice)
+        return found
+
+    def rows(self, slice: Slice) -> int | None:
+        return self.source.rows(slice)
+
+    def weight(self, slice: Slice) -> int:
+        return self.source.weight(slice)
+
+    @property
+    def trims(self) -> bool:
+        return bool(getattr(self.source, "trims", True))
+
+    def trim(self, slice: Slice) -> None:
+        self.source.trim(slice)
+
+    @property
+    def marks(self) -> Any:
+        return getattr(self.source, "marks", None)
+
+    def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
+        events = self._events(spark, slice)
+        found = self._enveloped(events) if self.enveloped else self._plain(events)
+        return found.where(F.col("_reason").isNotNull() | (F.col("_diff") != 0))
+
+    def _events(self, spark: SparkSession, slice: Slice) -> DataFrame:
+        """The source's rows, each with what is known of it; a source that knows no places leaves the order open."""
+        read = getattr(self.source, "events", None)
+        if read is not None:
+            found: DataFrame = read(spark, slice)
+            return found
+        nothing = [F.lit(None).cast("string").alias(name) for name in TOLD.names] + [F.lit(0).cast("bigint").alias(n) for n in PLACE.names]
+        return self.source.read(spark, slice).select(*map(_column, self.given.names), *nothing, "_diff")
+
+    @property
+    def _word(self) -> Column:
+        return F.lower(F.trim(_column(self.changes).cast("string")))
+
+    def _plain(self, events: DataFrame) -> DataFrame:
+        """One row, one change."""
+        columns = [_column(name) for name in self.columns.names]
+        if self.changes is None:
+            return self._selected(events, columns, F.col("_reason"), F.lit(1))
+        effect = F.coalesce(*(F.when(self._word.isin(*words), F.lit(effect)) for words, effect in effects(bool(self.key)).items()))
+        reason = F.coalesce(F.col("_reason"), F.when(effect.isNull(), self._unknown()))
+        return self._selected(events, columns, reason, F.coalesce(effect, F.lit(0)))
+
+    def _unknown(self) -> Column:
+        word = F.coalesce(_column(self.changes).cast("string"), F.lit("null"))
+        told = F.concat(F.lit(f'{self.changes}: "'), word, F.lit('" is no change'))
+        return F.when(self._word.isin(*REPLACING), F.lit("an update without a key: nobody knows what it replaces")).otherwise(told)
+
+    def _enveloped(self, events: DataFrame) -> DataFrame:
+        """One row, one change; or two, where an update has no key."""
+        steps = [("after", ADDING + REPLACING + AFTER, 1), ("before", REMOVING + (() if self.key else REPLACING + BEFORE), -1)]
+        asked = [F.when(self._word.isin(*words), _image(image, effect)) for image, words, effect in steps]
+        images = F.filter(F.array(*asked), lambda image: image.isNotNull())
+        absent = [F.when(self._word.isin(*words) & F.col(image).isNull(), F.lit(f"{image} is missing")) for image, words, _ in steps]
+        known = self._word.isin(*BEFORE, *(word for _, words, _ in steps for word in words))
+        reason = F.coalesce(F.col("_reason"), *absent, F.when(~F.coalesce(known, F.lit(False)), self._unknown()))
+        nothing = F.array(F.struct(F.col("after").alias("row"), F.lit(0).alias("effect")))
+        told = events.withColumn("_reason", reason)
+        told = told.withColumn("_image", F.explode(F.when(F.col("_reason").isNull() & (F.size(images) > 0), images).otherwise(nothing)))
+        columns = [F.col("_image.row").getField(name).alias(name) for name in self.columns.names]
+        return self._selected(told, columns, F.col("_reason"), F.col("_image.effect"))
+
+    def _selected(self, events: DataFrame, columns: list[Column], reason: Column, effect: Column) -> DataFrame:
+        event = F.to_json(F.struct(*map(_column, self.given.names)))
+        raw = F.when(reason.isNotNull(), F.coalesce(F.col("_raw"), event))
+        order = [F.col(self.sequence).alias(SEQUENCE)] if self.sequence is not None else []
+        diff = (effect * F.col("_diff")).cast("bigint").alias("_diff")
+        return events.select(*columns, raw.alias("_raw"), reason.alias("_reason"), "_file", *order, *PLACE.names, diff)
+
+
+def _is_envelope(schema: StructType) -> bool:
+    """Whether there are a `before` and an `after` of the same fields."""
+    if not {"before", "after"} <= {*schema.names}:
+        return False
+    before, after = schema["before"].dataType, schema["after"].dataType
+    return isinstance(before, StructType) and isinstance(after, StructType) and before.simpleString() == after.simpleString()
+
+
+def _image(name: str, effect: int) -> Column:
+    return F.struct(F.col(name).alias("row"), F.lit(effect).alias("effect"))
+
+
+def _column(name: Any) -> Column:
+    return F.col(f"`{name}`")

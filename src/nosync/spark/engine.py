@@ -1,0 +1,197 @@
+"""Epochs as Spark jobs."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from nosync.compile.ledger import LedgerNode
+from nosync.graph.nodes import Graph, SourceNode
+from nosync.graph.operators import RegroupNode
+from nosync.graph.timed import timed_sources
+from nosync.journal.entries import Opened, Slice
+from nosync.journal.names import layer_path
+from nosync.model.engine import Covers, Outcome
+from nosync.model.layers import Kind, LayerInfo
+from nosync.model.source import Source
+from nosync.model.watermark import History, nothing_seen
+from nosync.spark.empty import empty_result
+from nosync.spark.event_time import late_counts, observed, seen_times, stamped, time_of
+from nosync.spark.failure import explain
+from nosync.spark.job import EpochJob, Setting
+from nosync.spark.receipts import Receipt, agreed
+from nosync.spark.session import EPOCH_POOL, flow_session
+from nosync.state.layer import write_layer
+
+WIDE_BYTES = 1 << 20
+Changes = dict[str, Callable[[], DataFrame]]
+Targets = Mapping[str, frozenset[int]]
+
+
+class Compiled(Protocol):
+    """What the engine must know of a program. `functions` maps the names of Python functions to the views that call them."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def spark(self) -> SparkSession: ...
+    @property
+    def graph(self) -> Graph: ...
+    @property
+    def sources(self) -> Mapping[str, Source]: ...
+    @property
+    def functions(self) -> Mapping[str, str]: ...
+
+
+class SparkEngine:
+    """Runs the jobs of one run of a flow, in a session of the flow's own."""
+
+    def __init__(self, program: Compiled, home: str, run: str, shards: int, wide_bytes: int = WIDE_BYTES) -> None:
+        self.program, self.wide_bytes = program, wide_bytes
+        self.session = flow_session(program.spark, shards)
+        graph = program.graph
+        empties = {
+            operator.name: empty_result(self.session, operator)
+            for operator in graph.operators
+            if isinstance(operator, RegroupNode) and operator.empty is not None
+        }
+        self.timed = timed_sources(graph)
+        self.setting = Setting(self.session, graph, home, program.name, run, shards, empties)
+        self._preparing = threading.Lock()
+        self._ahead: tuple[Opened, EpochJob] | None = None
+        self._read_lately = frozenset[int]()
+
+    def prepare(self, opened: Opened) -> None:
+        """Puts together and analyses, while the epoch before computes, what can be of the next one's job."""
+        with self._preparing:
+            self._ahead = None
+            job = self._job([opened], lambda _: {})
+            job.prepare(self._read_lately)
+            self._ahead = (opened, job)
+
+    def compute(
+        self, openings: Sequence[Opened], covers: Covers, targets: Targets | None = None, seen: History = nothing_seen
+    ) -> Outcome:
+        """One job (and another where rows were rejected) over the input of all the openings."""
+        try:
+            return self._compute(openings, covers, targets, seen)
+        except Exception as error:
+            raise explain(error, self.program.functions, list(self.program.graph.views), openings[-1].epoch) from None
+
+    def blank(self, operator: str, shard: int, lower: int, upper: int, kind: Kind) -> LayerInfo:
+        setting = self.setting
+        path = layer_path(operator, shard, lower, upper, setting.run)
+        return write_layer(
+            setting.home, path, [], flow=setting.flow, operator=operator, shard=shard, lower=lower, upper=upper, kind=kind, run=setting.run
+        )
+
+    def _job(
+        self,
+        openings: Sequence[Opened],
+        covers: Covers,
+        targets: Targets | None = None,
+        seen: History = nothing_seen,
+        more: Changes | None = None,
+    ) -> EpochJob:
+        """The job over the input of the openings; `more`: what else there is to read in it."""
+        taken, sources = self._taken(openings), self.program.sources
+        changes: Changes = {name: partial(self._arrivals, name, openings) for name in taken}
+        changes |= (self._statics() if openings[0].epoch == 1 else {}) | (more or {})
+        wide = frozenset(name for name, found in taken.items() if sum(map(sources[name].weight, found)) >= self.wide_bytes)
+        direct = {name: paths for name, found in taken.items() if (paths := self._direct(name, found))}
+        return EpochJob(self.setting, openings[0].epoch, openings[-1].epoch + 1, covers, changes, wide, direct, targets, seen)
+
+    def _taken(self, openings: Sequence[Opened]) -> dict[str, list[Slice]]:
+        slices = {name: [entry.slices[name] for entry in openings if name in entry.slices] for name in self.program.sources}
+        return {name: found for name, found in slices.items() if found}
+
+    def _compute(self, openings: Sequence[Opened], covers: Covers, targets: Targets | None, seen: History) -> Outcome:
+        self.session.sparkContext.setLocalProperty("spark.scheduler.pool", EPOCH_POOL)
+        sources, taken = self.program.sources, self._taken(openings)
+        first = self._job(openings, covers, targets, seen)
+        with self._preparing:
+            ahead, self._ahead = self._ahead, None
+        if ahead is not None and targets is None and [ahead[0]] == list(openings):
+            first.adopt(ahead[1])
+        receipts = first.run(late=False)
+        self._read_lately = first.read
+        for name, found in taken.items():
+            unread = name not in first.observed and any(sources[name].rows(slice) is None for slice in found)
+            if unread or (name in self.timed and targets is None and time_of(name) not in first.observed):
+                first.count(name)
+        rows = {name: self._rows(name, found, first) for name, found in taken.items()}
+        rejected = self._rejected(taken, first)
+        rejected |= self._refused(taken, receipts)
+        late = self._job(openings, covers, targets, seen, self._rejected_rows(openings, rejected)).run(late=True)
+        receipts = agreed(receipts + late)
+        layers = tuple(receipt.layer for receipt in receipts if receipt.layer)
+        return Outcome(layers, rows, rejected, receipts, seen_times(first.observed), late_counts(first.observed))
+
+    def _arrivals(self, name: str, openings: Sequence[Opened]) -> DataFrame:
+        """The rows of a source, with the time of their arrival where it is asked for, their event time observed on the way."""
+        node, found = self.program.graph.sources[name], [entry for entry in openings if name in entry.slices]
+        if node.stamp is None:
+            rows = self._read(name, [entry.slices[name] for entry in found])
+        else:
+            rows = reduce(DataFrame.unionAll, [stamped(self._read(name, [entry.slices[name]]), node.stamp, entry.at) for entry in found])
+        return observed(rows, name, node.time) if node.time is not None and name in self.timed else rows
+
+    def _read(self, name: str, slices: Sequence[Slice]) -> DataFrame:
+        source = self.program.sources[name]
+        together = getattr(source, "together", None)
+        if together is not None and len(slices) > 1:
+            return source.read(self.session, together(slices))
+        return reduce(DataFrame.unionAll, [source.read(self.session, slice) for slice in slices])
+
+    def _direct(self, name: str, slices: Sequence[Slice]) -> tuple[str, ...]:
+        """Files of the slices that tasks may read themselves."""
+        offer = getattr(self.program.sources[name], "direct", None) if self.program.graph.sources[name].stamp is None else None
+        offered = [offer(slice) for slice in slices] if offer else []
+        return tuple(path for paths in offered for path in paths) if offered and all(offered) else ()
+
+    def _statics(self) -> Changes:
+        return {node.name: partial(self._static, node) for node in self.program.graph.statics}
+
+    def _static(self, node: SourceNode) -> DataFrame:
+        return self.setting.catalyst.frame(node.static).select("*", F.lit(1).cast("bigint").alias("_diff"))
+
+    def _rows(self, name: str, slices: Sequence[Slice], job: EpochJob) -> int:
+        known = [self.program.sources[name].rows(slice) for slice in slices]
+        if all(count is not None for count in known):
+            return sum(count for count in known if count is not None)
+        return job.observed.get(name, {}).get("rows", 0)
+
+    def _rejected(self, taken: Mapping[str, Sequence[Slice]], job: EpochJob) -> dict[str, int]:
+        counts = {
+            name: job.observed.get(name, {}).get("rejected", 0) + sum(len(slice.get("broken", {})) for slice in found)
+            for name, found in taken.items()
+            if hasattr(self.program.sources[name], "rejected")
+        }
+        return {name: count for name, count in counts.items() if count}
+
+    def _refused(self, taken: Mapping[str, Sequence[Slice]], receipts: Sequence[Receipt]) -> dict[str, int]:
+        """What ledgers have rejected: the rows that came to the views of it."""
+        graph = self.program.graph
+        operators = {graph.views[f"{node.view}.rejected"].operator: node.view for node in graph.operators if isinstance(node, LedgerNode)}
+        counts = {name: 0 for name in operators.values() if name in taken}
+        for receipt in receipts:
+            if receipt.operator in operators:
+                counts[operators[receipt.operator]] += receipt.rows
+        return {name: count for name, count in counts.items() if count}
+
+    def _rejected_rows(self, openings: Sequence[Opened], names: Mapping[str, int]) -> Changes:
+        found: Changes = {}
+        for name in names:
+            read = getattr(self.program.sources[name], "rejected", None)
+            if read is not None:
+                found[f"{name}.rejected"] = partial(self._rejected_frame, read, name, openings)
+        return found
+
+    def _rejected_frame(self, read: Callable[..., DataFrame], name: str, openings: Sequence[Opened]) -> DataFrame:
+        frames = [read(self.session, entry.slices[name], entry.epoch) for entry in openings if name in entry.slices]
+        return reduce(DataFrame.unionAll, frames)
+
+

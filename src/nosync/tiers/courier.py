@@ -1,0 +1,82 @@
+"""Copies layers to the remote in a process of its own, at a low priority.
+
+Reading, compressing and sending a layer takes CPU that busy cores do not have to spare. In a process (and not in a thread of the driver,
+which would hold Python's lock while it waits for a core) it gets what epochs leave, and a twentieth of two
+cores that are never idle: a safe point must not stand still for good.
+
+Promise: `upload` ends as that of the remote does, with the same errors. A process that was killed is replaced by the next upload.
+"""
+
+import json
+import subprocess
+import threading
+from typing import Any
+
+from nosync.model import errors
+from nosync.model.errors import NosyncError, OutcomeUnknown
+from nosync.model.store import Carrier, Disk
+from nosync.store.disk import LocalDisk
+from nosync.store.objects import Objects
+from nosync.tiers.background import spawn
+
+PRIORITY = 10
+
+
+class Courier:
+    """Carries files of one home to one remote, one at a time. Its process starts with the first."""
+
+    def __init__(self, url: str, home: str) -> None:
+        self._arguments = (url, home)
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[str] | None = None
+
+    def upload(self, name: str, disk: Disk) -> int:
+        """As `Remote.upload`, of the home that the courier was made for."""
+        with self._lock:
+            answer = self._ask(name)
+        if "error" in answer:
+            raise told(answer)
+        return int(answer["bytes"])
+
+    def _ask(self, name: str) -> dict[str, Any]:
+        if self._process is None or self._process.poll() is not None:
+            self._process = spawn("nosync.tiers.courier_worker", *self._arguments)
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            self._process.stdin.write(json.dumps(name) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            self._process.wait()
+            raise OutcomeUnknown(f'the process that copied "{name}" ended', hint="It is started again by itself, and the file copied anew.")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close(self) -> None:
+        """A copy under way is given up: objects are there whole or not at all."""
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait()
+
+
+def courier_for(remote: object, disk: Disk) -> Courier | None:
+    """A courier where the remote can be reached from another process."""
+    if isinstance(remote, Objects) and isinstance(disk, LocalDisk) and not remote.url.startswith("memory:"):
+        return Courier(remote.url, str(disk.root))
+    return None
+
+
+def answer(carrier: Carrier, name: str, disk: Disk) -> dict[str, Any]:
+    """What the process says of one file."""
+    try:
+        return {"bytes": carrier.upload(name, disk)}
+    except NosyncError as error:
+        return {"error": type(error).__name__, "message": error.message, "hint": error.hint}
+
+
+def told(answer: dict[str, Any]) -> NosyncError:
+    """The error that the process met."""
+    kind: type[NosyncError] = getattr(errors, answer["error"])
+    return kind(answer["message"], answer["hint"])

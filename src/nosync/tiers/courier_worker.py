@@ -1,0 +1,22 @@
+"""The copying process: reads names as JSON lines, answers each with the bytes that travelled or with an error. Started by `Courier`."""
+
+import json
+import sys
+from pathlib import Path
+
+from nosync.store.disk import LocalDisk
+from nosync.store.objects import open_remote
+from nosync.tiers.background import step_back
+from nosync.tiers.courier import PRIORITY, answer
+
+
+def main() -> None:
+    url, home = sys.argv[1:3]
+    step_back(PRIORITY)
+    remote, disk = open_remote(url), LocalDisk(Path(home))
+    for line in sys.stdin:
+        print(json.dumps(answer(remote, json.loads(line), disk)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

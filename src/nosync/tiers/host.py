@@ -1,0 +1,93 @@
+"""The tier that survives a restart of the host: files and folders of the home, fsynced behind the stream.
+
+One call of `step` syncs everything that is new at once, so that many epochs share one commit of the file system. A record that survives
+without its layers does no harm: recovery looks at what is there.
+Merged layers can be large, and their inputs are kept: they are synced when nothing else is to do, and no safe point waits for them.
+
+    HOME/synced   "<number> <digest>": all files named in records up to this one are synced, as long as the chain has that digest there
+"""
+
+from collections.abc import Iterable
+
+from nosync.journal.chain import Chain
+from nosync.journal.entries import Adopted, Computed, Merged, Opened, Restored
+from nosync.journal.journal import Journal
+from nosync.journal.names import record_name
+from nosync.journal.record import Record
+from nosync.model.layers import LayerInfo
+from nosync.model.safety import Problem, Standing
+from nosync.model.store import Disk
+from nosync.tiers.progress import epoch_on
+
+SYNCED = "synced"
+
+
+class HostTier:
+    """The home's own disk. Records up to `number` are synced with the layers of their epochs, up to `settled` with merged layers too."""
+
+    def __init__(self, journal: Journal, disk: Disk) -> None:
+        self.journal, self.disk = journal, disk
+        self.number = max(synced_number(disk, journal.chain), journal.base)
+        self.settled = self.number
+        self.epoch = epoch_on(journal, self.number)
+        self.merged: list[str] = []
+        self.files = 0
+        self.bytes = 0
+        self.problem: Problem | None = None
+
+    def standing(self) -> Standing:
+        behind = sum(layer.bytes for record in self.journal.after(self.number) for layer in layers_of(record))
+        return Standing("host", self.number, self.epoch, behind, self.files, self.bytes, self.problem)
+
+    def step(self) -> bool:
+        """Syncs what is new; says whether anything was."""
+        records = self.journal.after(self.number)
+        if not records:
+            return self._settle()
+        layers = [layer for record in records for layer in layers_of(record)]
+        files = [name for record in records for entry in record.entries if isinstance(entry, Opened) for name in entry.files]
+        self._sync([*(layer.path for layer in layers), *files, *(record_name(record.number) for record in records)])
+        self.bytes += sum(layer.bytes for layer in layers) + sum(len(record.content) for record in records)
+        self._reached(records)
+        return True
+
+    def _sync(self, names: list[str]) -> None:
+        self.disk.sync_files(names)
+        self.disk.sync_folders(names)
+        self.files += len(names)
+
+    def _reached(self, records: list[Record]) -> None:
+        entries = [entry for record in records for entry in record.entries]
+        self.merged += [entry.layer.path for entry in entries if isinstance(entry, Merged)]
+        self.number, self.digest = records[-1].number, records[-1].digest
+        self.epoch = epoch_on(self.journal, self.number)
+        if not self.merged:
+            self._claim()
+
+    def _settle(self) -> bool:
+        """Syncs one merged layer."""
+        if not self.merged:
+            return False
+        self._sync([self.merged.pop(0)])
+        if not self.merged:
+            self._claim()
+        return True
+
+    def _claim(self) -> None:
+        self.disk.replace(SYNCED, f"{self.number} {self.digest}".encode())
+        self.settled = self.number
+
+
+def layers_of(record: Record) -> Iterable[LayerInfo]:
+    """Layers that a record is not whole without."""
+    for entry in record.entries:
+        if isinstance(entry, Computed | Restored | Adopted):
+            yield from entry.layers
+
+
+def synced_number(disk: Disk, chain: Chain) -> int:
+    """Up to which record this home's files are known to be synced."""
+    number, _, digest = (disk.read(SYNCED) or b"").partition(b" ")
+    if not number.isdigit() or not chain.base <= int(number) <= chain.number:
+        return 0
+    return int(number) if chain.digest_at(int(number)).encode() == digest else 0

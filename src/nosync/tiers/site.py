@@ -1,0 +1,248 @@
+"""The tier that survives the loss of the site: copies of records and layers on the remote.
+
+Records go first and fast (`RecordShipper`), since an epoch whose opening is there can be computed again; layers follow
+(`LayerShipper`), so that
+it need not be. Neither waits for the other: what is readable there is found by looking (see `recovery.survey`).
+
+Shipping adapts to load. A stream that rests between its epochs leaves time for each one's layers. While epochs follow each other closely,
+layers wait, `patience` seconds at most: then the one layer into which the merger has collapsed them goes in their place, with fewer bytes
+and fewer objects. When the stream rests, merged layers are shipped that shorten what a recovery would have to fetch, until that fits
+`recover_within`.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+from nosync.journal.entries import Adopted, Computed, Restored, RolledBack
+from nosync.journal.journal import Journal, fenced_by
+from nosync.journal.names import LAYERS
+from nosync.model.errors import Conflict
+from nosync.model.layers import LayerInfo
+from nosync.model.safety import Problem, Standing
+from nosync.model.store import Carrier, Disk, Remote
+from nosync.state.cover import cover
+from nosync.state.finest import finest, within
+from nosync.tiers.progress import epoch_on
+
+PATIENCE_SECONDS = 3.0
+PATIENT_BYTES = 256 << 20
+REST_SECONDS = 0.3  # without news of the stream, it rests
+MUCH_LONGER = 4  # as many layers as a recovery may fetch at most: then they are shortened even while the stream is busy
+Place = tuple[str, int]
+
+
+class RecordShipper:
+    """Brings the journal's records to the remote."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
+        self.objects = 0
+        self.bytes = 0
+        self.problem: Problem | None = None
+
+    def step(self) -> bool:
+        """Ships what is new; says whether anything was. `Fenced` when another run is there."""
+        try:
+            sent = self.journal.ship()
+        except Conflict:
+            assert self.journal.remote is not None
+            self.journal.fence(fenced_by(self.journal.remote, self.journal.generation))
+            self.journal.resolve()
+            raise
+        self.bytes += sent
+        self.objects += 1 if sent else 0
+        return sent > 0
+
+
+class LayerShipper:
+    """Brings layers to the remote. `waiting` holds, per operator and shard, the finest layers that are not there yet, oldest first."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        disk: Disk,
+        remote: Remote,
+        most_layers: int = 64,
+        carrier: Carrier | None = None,
+        patience: float = PATIENCE_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.journal, self.disk, self.most_layers, self.carrier = journal, disk, most_layers, carrier or remote
+        self.patience, self.clock = patience, clock
+        self.came: dict[str, float] = {}
+        self.heard = 0.0
+        self.placed = set(remote.sizes(LAYERS))
+        self.number = journal.number
+        self.waiting: dict[Place, list[LayerInfo]] = {}
+        self.spans: set[tuple[int, int]] = set()
+        self._begin_again()
+        self.looked = -1
+        self.epoch = 0
+        self.unconfirmed: deque[tuple[int, int]] = deque([(self.number, self._reached())])
+        self.objects = 0
+        self.bytes = 0
+        self.problem: Problem | None = None
+
+    def standing(self, records: RecordShipper) -> Standing:
+        """Both shippers together. A layer counts once the record that names it is there too."""
+        shipped = self.journal.shipped
+        while self.unconfirmed and self.unconfirmed[0][0] <= shipped:
+            self.epoch = self.unconfirmed.popleft()[1]
+        problem = records.problem or self.problem
+        objects, sent = self.objects + records.objects, self.bytes + records.bytes
+        return Standing("site", shipped, min(self.epoch, epoch_on(self.journal, shipped)), self.behind, objects, sent, problem)
+
+    @property
+    def behind(self) -> int:
+        """Bytes that wait."""
+        return sum(layer.bytes for layers in self.waiting.values() for layer in layers)
+
+    def _reached(self) -> int:
+        """The newest epoch whose state can be read there: all before it is there, and no layer spans it that has no finer ones beside
+        it.
+        """
+        epoch = min([epoch_on(self.journal, self.number), *(layers[0].lower - 1 for layers in self.waiting.values() if layers)])
+        for lower, upper in sorted(self.spans, reverse=True):
+            if lower <= epoch < upper - 1:
+                epoch = lower - 1
+        self.spans = {span for span in self.spans if span[1] > epoch + 1}  # it only goes on from here
+        return epoch
+
+    def step(self) -> bool:
+        """Ships one layer; says whether there was one."""
+        if self._follow():
+            self.unconfirmed.append((self.number, self._reached()))
+        layer = self._next()
+        if layer is None and (not self.busy or len(self.placed) > MUCH_LONGER * self.most_layers):
+            layer = self._shortening()
+        if layer is None:
+            return False
+        named = self.journal.number
+        self.bytes += self.carrier.upload(layer.path, self.disk)
+        self.objects += 1
+        self.placed.add(layer.path)
+        place = (layer.operator, layer.shard)
+        inside = [other for other in self.waiting[place] if within(other, layer)]
+        if inside and layer.upper > layer.lower + 1:
+            self.spans.add((inside[0].lower, layer.upper))
+        self.waiting[place] = [other for other in self.waiting[place] if other not in inside]
+        for other in inside:
+            self.came.pop(other.path, None)
+        self.unconfirmed.append((named, self._reached()))
+        return True
+
+    def _follow(self) -> bool:
+        """Takes notice of new records; says whether there were any."""
+        records, now = self.journal.after(self.number), self.clock()
+        for record in records:
+            for entry in record.entries:
+                match entry:
+                    case Computed():
+                        self.heard = now
+                        for layer in entry.layers:
+                            self.waiting.setdefault((layer.operator, layer.shard), []).append(layer)
+                            self.came[layer.path] = now
+                    case Restored() | Adopted() | RolledBack():
+                        self._begin_again()
+            self.number = record.number
+        return bool(records)
+
+    def _begin_again(self) -> None:
+        self.came.clear()
+        traces = self._traces()
+        self.waiting = {place: uncovered(layers, self.placed) for place, layers in traces.items()}
+        self.spans = {span for layers in traces.values() for span in spans(layers, self.placed, self.journal.image.since)}
+        with self.journal.lock:  # what came with a changed program has no state of earlier epochs, here or there
+            self.spans |= {(1, begun.epoch + 1) for begun in self.journal.image.begun.values()}
+
+    def _traces(self) -> dict[Place, list[LayerInfo]]:
+        with self.journal.lock:
+            traces = self.journal.image.traces
+            return {(operator, shard): list(layers) for operator, shards in traces.items() for shard, layers in shards.items()}
+
+    def _next(self) -> LayerInfo | None:
+        """For the oldest waiting layer, if it has waited long enough: the one that collapses it and its followers."""
+        behind = [place for place, layers in self.waiting.items() if layers]
+        place = min(behind, key=lambda place: self.waiting[place][0].lower, default=None)
+        if place is None:
+            return None
+        (operator, shard), waiting = place, self.waiting[place]
+        if self._may_wait(waiting[0]):
+            return None
+        with self.journal.lock:
+            trace = list(self.journal.image.traces[operator][shard])
+        return collapsing(waiting, trace, self.placed)
+
+    @property
+    def busy(self) -> bool:
+        """Whether epochs follow each other closely."""
+        return self.clock() - self.heard < REST_SECONDS
+
+    def _may_wait(self, layer: LayerInfo) -> bool:
+        waited = self.clock() - self.came.get(layer.path, -self.patience)
+        return self.busy and waited < self.patience and self.behind < PATIENT_BYTES
+
+    def _shortening(self) -> LayerInfo | None:
+        """A merged layer in the place of the most layers there, while a recovery would have to fetch more than allowed."""
+        if self.looked == self.number + self.objects:  # nothing is new since there was nothing to do
+            return None
+        best: tuple[int, LayerInfo] | None = None
+        total = 0
+        traces = self._traces()
+        self.placed.intersection_update(layer.path for layers in traces.values() for layer in layers)
+        for layers in traces.values():
+            there = cover([layer for layer in layers if layer.path in self.placed], self.journal.image.epoch)
+            total += len(there)
+            for layer in layers:
+                inside = sum(within(other, layer) for other in there)
+                if layer.path not in self.placed and inside > 1 and (best is None or inside > best[0]):
+                    best = (inside, layer)
+        if best is None or total <= self.most_layers:
+            self.looked = self.number + self.objects
+            return None
+        return best[1]
+
+
+def collapsing(waiting: Sequence[LayerInfo], trace: Iterable[LayerInfo], placed: set[str]) -> LayerInfo:
+    """The layer to ship for the oldest waiting one: where merged layers stand for it and its followers in no more bytes, that for the most.
+
+    It may begin before the waiting ones, with epochs that are there already. It must not overlap a part of what is there: no cover could
+    have both.
+    """
+    known = list(trace)
+    there = [layer for layer in known if layer.path in placed]
+    best, most = waiting[0], 1
+    for layer in known:
+        inside = [other for other in waiting if within(other, layer)] if within(waiting[0], layer) else []
+        cheap = layer.bytes <= sum(other.bytes for other in inside)
+        if len(inside) > most and cheap and not any(_cross(layer, other) for other in there):
+            best, most = layer, len(inside)
+    return best
+
+
+def _cross(one: LayerInfo, other: LayerInfo) -> bool:
+    """Whether two layers share epochs and neither contains the other."""
+    return one.lower < other.upper and other.lower < one.upper and not within(one, other) and not within(other, one)
+
+
+def uncovered(layers: Iterable[LayerInfo], placed: set[str]) -> list[LayerInfo]:
+    """The finest layers of a trace whose updates are not there, oldest first."""
+    known = list(layers)
+    there = cover([layer for layer in known if layer.path in placed], max((layer.upper for layer in known), default=0))
+    return [leaf for leaf in finest(known) if not any(within(leaf, layer) for layer in there)]
+
+
+def spans(layers: Iterable[LayerInfo], placed: set[str], since: int) -> set[tuple[int, int]]:
+    """The epochs of placed layers that stand for finer ones, from the first of these on that is not there: the state within cannot be read.
+
+    Of layers that begin up to epoch `since` the finer ones were forgotten: nobody knows any more whether they are there.
+    """
+    known = list(layers)
+    coarse = [layer for layer in known if layer.path in placed and layer.upper > layer.lower + 1]
+    missing = [leaf for leaf in finest(known) if leaf.path not in placed or leaf.upper > leaf.lower + 1]
+    first = {
+        layer: layer.lower if layer.lower <= since else min((leaf.lower for leaf in missing if within(leaf, layer)), default=0)
+        for layer in coarse
+    }
+    return {(lower, layer.upper) for layer, lower in first.items() if lower}
