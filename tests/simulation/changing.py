@@ -20,7 +20,8 @@ from nosync.recovery.restore import Recovered
 from nosync.runtime.change import difference
 from nosync.runtime.takeover import Change, Taking
 
-from .history import History, Life
+from .history import History
+from .life import Life
 from .program import SHAPE, Broken, DictEngine, Sink, events_of
 from .world import World
 

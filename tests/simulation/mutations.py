@@ -5,12 +5,12 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from nosync.duties import release, trimming
 from nosync.journal import chain
 from nosync.journal.journal import Journal
 from nosync.journal.names import RECORDS, RUNS
 from nosync.journal.rolling import Roller
 from nosync.model.safety import trimmable
-from nosync.runtime import release, trimming
 from nosync.tiers.sweeper import Sweeper
 
 from . import history
