@@ -13,7 +13,7 @@ from nosync.journal.rolling import Roller
 from nosync.model.safety import trimmable
 from nosync.tiers.sweeper import Sweeper
 
-from . import history
+from . import life
 from .world import Away, Cache
 
 Mutation = Callable[[], Any]
@@ -131,7 +131,7 @@ def layers_are_not_shipped() -> Any:
 
 @mutation(173)
 def torn_layers_are_believed() -> Any:
-    return patch.object(history, "doubtful", lambda *_: frozenset())
+    return patch.object(life, "doubtful", lambda *_: frozenset())
 
 
 @mutation(8)
