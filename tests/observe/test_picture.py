@@ -4,8 +4,8 @@ from xml.etree import ElementTree
 
 from nosync.model.picture import Box, Figures, Picture
 from nosync.observe.drawing import drawn
-from nosync.observe.places import laid_out
-from nosync.observe.words import in_words
+from nosync.observe.layout import laid_out
+from nosync.observe.text import in_words
 
 PICTURE = Picture(
     "shop",

@@ -12,7 +12,7 @@ from nosync.history.home import open as open_home
 from nosync.model.picture import Figures, Picture
 from nosync.observe.drawing import drawn
 from nosync.observe.figures import figures_of
-from nosync.observe.words import in_words
+from nosync.observe.text import in_words
 
 
 @click.command()

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from nosync.observe.words import size as size
+from nosync.observe.text import size as size
 
 WIDE = 4000  # columns, where no terminal sets a width: what is piped is not cut
 

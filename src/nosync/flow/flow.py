@@ -20,7 +20,7 @@ from nosync.model.safety import Release
 from nosync.model.sink import Promise, Target
 from nosync.model.source import Source
 from nosync.observe.drawing import drawn
-from nosync.observe.words import in_words
+from nosync.observe.text import in_words
 from nosync.runtime.change import CHOICES, Changed
 from nosync.runtime.durability import DURABILITY, durability_of
 from nosync.runtime.program import Program, Sink

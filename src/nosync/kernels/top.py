@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from nosync.kernels.order import ordered_words
 from nosync.kernels.regroup import Gathered, group_numbers, stack
-from nosync.state.beginnings import Run, run_in_memory, run_of
+from nosync.state.first_rows import Run, run_in_memory, run_of
 from nosync.state.layer import Hashes, Index, Layer
 from nosync.state.merge import concat, consolidate
 

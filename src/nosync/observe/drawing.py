@@ -5,8 +5,8 @@ from textwrap import wrap
 from xml.sax.saxutils import escape
 
 from nosync.model.picture import Box, Figures, Picture
-from nosync.observe.places import Layout, Place, laid_out
-from nosync.observe.words import NO_FIGURES, counted
+from nosync.observe.layout import Layout, Place, laid_out
+from nosync.observe.text import NO_FIGURES, counted
 
 LETTERS, LINE, PADDING = 44, 16.0, 12.0
 LETTER = 6.8  # a usual letter is so wide, in the small font

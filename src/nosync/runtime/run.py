@@ -18,7 +18,7 @@ from nosync.model.errors import Corrupt, Internal, Invalid, NosyncError, Unavail
 from nosync.model.sink import Promise
 from nosync.observe.drawing import drawn
 from nosync.observe.figures import figures_of
-from nosync.observe.words import in_words
+from nosync.observe.text import in_words
 from nosync.recovery.restore import Recovered
 from nosync.recovery.suspicion import suspect
 from nosync.runtime.change import Changed

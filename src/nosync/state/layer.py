@@ -2,11 +2,11 @@
 
 A layer is an uncompressed Arrow IPC file. Its record batches are the *blocks*; the rows ascend by `_hash` (uint64) over the whole file.
 
-    schema metadata   format "2" ("1" had no sieves), flow, operator, shard, lower, upper, kind ("upserts" or "diffs"), run,
+    schema metadata   format "2", flow, operator, shard, lower, upper, kind ("upserts" or "diffs"), run,
                       rounds "0" (reserved)
     upserts           _hash, k0, k1, ... (the key, unique in the layer), n int64 (0 is a tombstone), additive and best columns
     diffs             _hash, _row uint64, payload columns, _count int64 (signed, never 0)
-    _sieve uint8      last, in layers that are mostly asked for what they do not have: the Bloom filter of the block (see `sieve`)
+    _bloom uint8      last, in layers that are mostly asked for what they do not have: the Bloom filter of the block (see `bloom`)
     block metadata    checksum (xxh3-64 hex of the serialised batch), rows, first and last hash (absent in layers of before)
 
 Columns of upserts are sparse: a missing additive column is 0 in every row, a missing best column is null. A block is never empty;
@@ -30,8 +30,8 @@ import xxhash
 
 from nosync.model.errors import Corrupt
 from nosync.model.layers import Kind, LayerInfo
+from nosync.state.bloom import BLOOM, LEAST_ROWS, Words, bloom_of, words_of
 from nosync.state.canonical import rows_equal
-from nosync.state.sieve import LEAST_ROWS, SIEVE, Words, sieve_of, words_of
 
 FORMAT = "2"
 READABLE = ("1", FORMAT)
@@ -50,15 +50,15 @@ _BARE = {
 
 
 class Layer:
-    """An open layer. Columns are views of the mapped file: reading a few rows touches a few pages. `blocks` are without sieves."""
+    """An open layer. Columns are views of the mapped file: reading a few rows touches a few pages. `blocks` are without Bloom filters."""
 
     def __init__(self, info: LayerInfo, schema: pa.Schema, blocks: list[pa.RecordBatch], checksums: list[str]) -> None:
         self.info = info
         self.stored = schema
         self.raw = blocks
-        self.sieved = schema.names[-1:] == [SIEVE]
-        self.schema = schema.remove(len(schema) - 1) if self.sieved else schema
-        self.blocks = [block.select(self.schema.names) for block in blocks] if self.sieved else blocks
+        self.filtered = schema.names[-1:] == [BLOOM]
+        self.schema = schema.remove(len(schema) - 1) if self.filtered else schema
+        self.blocks = [block.select(self.schema.names) for block in blocks] if self.filtered else blocks
         self.checksums = checksums
         self.inode = 0
         self._doubted: set[int] | None = None
@@ -78,7 +78,7 @@ class Layer:
         self._settle(block)
         return self._hashes[block]
 
-    def sieve(self, block: int) -> Words:
+    def bloom(self, block: int) -> Words:
         """The words of the block's Bloom filter, without a copy."""
         self._settle(block)
         return words_of(self.raw[block].column(len(self.stored) - 1).to_numpy(zero_copy_only=True))
@@ -107,17 +107,17 @@ def write_layer(
     kind: Kind,
     run: str,
     schema: pa.Schema | None = None,
-    sieved: bool = False,
+    filtered: bool = False,
 ) -> LayerInfo:
     """Write the blocks, in order, and give the facts a receipt carries. The name appears whole or not at all, but is not fsynced.
 
-    `schema` matters only where there may be no block to take it from. `sieved`: with a Bloom filter for each block, unless it is small.
+    `schema` matters only where there may be no block to take it from. `filtered`: with a Bloom filter for each block, unless it is small.
     """
     facts = {"format": FORMAT, "flow": flow, "operator": operator, "shard": str(shard), "lower": str(lower), "upper": str(upper),
              "kind": kind, "run": run, "rounds": "0"}  # fmt: skip
     remaining = iter(blocks)
     first = next(remaining, None)
-    if sieved and first is not None and first.num_rows >= LEAST_ROWS:
+    if filtered and first is not None and first.num_rows >= LEAST_ROWS:
         first, remaining, schema = _sieved(first), map(_sieved, remaining), None
     bare = (schema or (first.schema if first is not None else _BARE[kind])).remove_metadata()
     target = Path(home) / path
@@ -265,7 +265,7 @@ def equal_rows_at(left: Sequence[pa.Array], left_index: Index, right: Sequence[p
 
 def _sieved(block: pa.RecordBatch) -> pa.RecordBatch:
     hashes: Hashes = block.column(0).to_numpy(zero_copy_only=True)
-    return block.append_column(pa.field(SIEVE, pa.uint8()), sieve_of(hashes)) if block.num_rows else block
+    return block.append_column(pa.field(BLOOM, pa.uint8()), bloom_of(hashes)) if block.num_rows else block
 
 
 def _write_blocks(

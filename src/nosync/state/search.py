@@ -2,7 +2,7 @@
 
 Promise: a batch of sorted needles costs one pass of binary search per layer, newest first, for what is still unfound; values are
 gathered only for the columns asked for. Equal hashes are confirmed on the key: collisions cost time, not rightness. Where layers have
-sieves, most needles that are not there are not searched for. Called by the kernels.
+Bloom filters, most needles that are not there are not searched for. Called by the kernels.
 """
 
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from nosync.model.errors import Internal
+from nosync.state.bloom import Words, masks_of, passes
 from nosync.state.layer import Hashes, Index, Layer, bits, equal_rows_at, take, take_rows
 from nosync.state.merge import concat, consolidate, union_schema
-from nosync.state.sieve import Words, masks_of, passes
 
-SAMPLE, MANY = 64, 4096  # of many needles, one in so many says whether asking the sieve pays
+SAMPLE, MANY = 64, 4096  # of many needles, one in so many says whether asking the Bloom filter pays
 Pairs = tuple[Index, Index]  # positions of needles, rows of a block
 
 
@@ -30,7 +30,7 @@ class _Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Sifted:
+class Filtering:
     """Questions put to Bloom filters (a needle may be asked of several layers), those that they let pass, and needles found in the end."""
 
     asked: int = 0
@@ -48,9 +48,9 @@ class Found:
         self.passed = 0
 
     @property
-    def sifted(self) -> "Sifted":
-        """What the sieves of the layers did for this lookup."""
-        return Sifted(self.asked, self.passed, int(np.count_nonzero(self.mask)) if self.asked else 0)
+    def filtering(self) -> "Filtering":
+        """What the Bloom filters of the layers did for this lookup."""
+        return Filtering(self.asked, self.passed, int(np.count_nonzero(self.mask)) if self.asked else 0)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ def lookup(cover: Sequence[Layer], hashes: Hashes, keys: Sequence[pa.Array]) -> 
     found = Found(len(hashes))
     distinct = not bool((hashes[1:] == hashes[:-1]).any())
     wanted: Index = np.arange(len(hashes))
-    masks = masks_of(hashes) if any(layer.sieved for layer in cover) else None
+    masks = masks_of(hashes) if any(layer.filtered for layer in cover) else None
     for layer in cover:
         unfound = ~found.mask[wanted]
         if 2 * np.count_nonzero(unfound) <= len(wanted):  # shrinking costs a copy, so not for a few
@@ -104,7 +104,7 @@ def lookup(cover: Sequence[Layer], hashes: Hashes, keys: Sequence[pa.Array]) -> 
         lows, highs = np.searchsorted(hashes, layer.firsts, side="left"), np.searchsorted(hashes, layer.lasts, side="right")
         for block in np.flatnonzero(lows < highs).tolist():
             needles, positions = hashes[lows[block] : highs[block]], wanted[lows[block] : highs[block]]
-            if layer.sieved and masks is not None:
+            if layer.filtered and masks is not None:
                 needles, positions = _sift(found, layer, block, needles, positions, masks)
             if len(needles):
                 _search_block(found, layer, block, needles, positions, keys, distinct)
@@ -113,7 +113,7 @@ def lookup(cover: Sequence[Layer], hashes: Hashes, keys: Sequence[pa.Array]) -> 
 
 def _sift(found: Found, layer: Layer, block: int, needles: Hashes, positions: Index, masks: Words) -> tuple[Hashes, Index]:
     """The needles that the block may have; all where few would be kept back, and where the block is searched for in them instead."""
-    words, first, last = layer.sieve(block), layer.firsts[block], layer.lasts[block]
+    words, first, last = layer.bloom(block), layer.firsts[block], layer.lasts[block]
     if 4 * layer.blocks[block].num_rows < len(needles):
         return needles, positions
     if len(needles) >= MANY:

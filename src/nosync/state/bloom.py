@@ -1,6 +1,6 @@
 """A Bloom filter for each block of a layer: says of most hashes that are not in it that they are not, without a search.
 
-    column   _sieve uint8, as long as the block: its bytes, little-endian, are 64-bit words (what is left over is 0)
+    column   _bloom uint8, as long as the block: its bytes, little-endian, are 64-bit words (what is left over is 0)
     word     of a hash: ((hash - first) >> shift) * words // (((last - first) >> shift) + 1), `shift` so that 32 bits remain
     bits     of a hash within its word: the lowest four groups of 6 bits
 
@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-SIEVE = "_sieve"
+BLOOM = "_bloom"
 LEAST_ROWS = 4096  # below, a search is as quick
 BITS = 4
 Words = npt.NDArray[np.uint64]
 Hashes = npt.NDArray[np.uint64]
 
 
-def sieve_of(hashes: Hashes) -> pa.Array:
+def bloom_of(hashes: Hashes) -> pa.Array:
     """The filter of a block's hashes, which ascend, as a column."""
     content = np.zeros(len(hashes), dtype=np.uint8)
     words = words_of(content)
