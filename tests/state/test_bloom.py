@@ -13,7 +13,7 @@ from nosync.duties.merge_worker import merge
 from nosync.model.errors import Corrupt
 from nosync.state.bloom import LEAST_ROWS, bloom_of, masks_of, passes, words_of
 from nosync.state.layer import Layer, open_layer, split_blocks, verify, write_layer
-from nosync.state.search import Filtering, lookup
+from nosync.state.search import BloomUse, lookup
 
 HASHES = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=200)
 
@@ -34,11 +34,11 @@ def test_few_others_pass() -> None:
     assert passes(words, others, masks_of(others), hashes[0], hashes[-1]).mean() < 0.06
 
 
-def layer(home: Path, hashes: np.ndarray[Any, Any], epoch: int, filtered: bool, rows: int = 262_144) -> Layer:
+def layer(home: Path, hashes: np.ndarray[Any, Any], epoch: int, with_bloom: bool, rows: int = 262_144) -> Layer:
     columns = [pa.array(hashes), pa.array(hashes.view(np.int64)), pa.array(np.full(len(hashes), epoch))]
     blocks = split_blocks(pa.RecordBatch.from_arrays(columns, names=["_hash", "k0", "n"]), rows)
     facts: dict[str, Any] = {"flow": "f", "operator": "o", "shard": 0, "lower": epoch, "upper": epoch + 1, "kind": "upserts", "run": "r"}
-    return open_layer(home, write_layer(home, f"{epoch}-{filtered}.arrow", blocks, filtered=filtered, **facts))
+    return open_layer(home, write_layer(home, f"{epoch}-{with_bloom}.arrow", blocks, with_bloom=with_bloom, **facts))
 
 
 def drawn(seed: int, count: int) -> np.ndarray[Any, Any]:
@@ -50,37 +50,37 @@ def test_a_lookup_finds_the_same_with_and_without_and_counts_what_it_asked(tmp_p
     stored = [drawn(seed, 20_001) for seed in (1, 2)]
     needles = np.unique(np.concatenate([drawn(3, 10_000), stored[0][::100], stored[1][::50]]))
     keys = [pa.array(needles.view(np.int64))]
-    covers = [[layer(tmp_path, hashes, 2 - i, filtered, rows) for i, hashes in enumerate(stored)] for filtered in (False, True)]
-    plain, filtering = (lookup(cover, needles, keys) for cover in covers)
-    assert (plain.mask == filtering.mask).all() and (plain.additive("n") == filtering.additive("n")).all()
-    assert plain.filtering == Filtering()
+    covers = [[layer(tmp_path, hashes, 2 - i, with_bloom, rows) for i, hashes in enumerate(stored)] for with_bloom in (False, True)]
+    plain, bloom = (lookup(cover, needles, keys) for cover in covers)
+    assert (plain.mask == bloom.mask).all() and (plain.additive("n") == bloom.additive("n")).all()
+    assert plain.bloom == BloomUse()
     there = len(stored[0][::100]) + len(stored[1][::50])
-    assert filtering.filtering.found == there
-    assert there <= filtering.filtering.passed < there + 0.06 * filtering.filtering.asked and filtering.filtering.asked > len(needles)
+    assert bloom.bloom.found == there
+    assert there <= bloom.bloom.passed < there + 0.06 * bloom.bloom.asked and bloom.bloom.asked > len(needles)
 
 
 def test_a_lookup_that_mostly_hits_does_not_ask(tmp_path: Path) -> None:
     hashes = drawn(1, 20_000)
-    found = lookup([layer(tmp_path, hashes, 1, filtered=True)], hashes, [pa.array(hashes.view(np.int64))])
-    assert found.mask.all() and found.filtering == Filtering()
+    found = lookup([layer(tmp_path, hashes, 1, with_bloom=True)], hashes, [pa.array(hashes.view(np.int64))])
+    assert found.mask.all() and found.bloom == BloomUse()
 
 
 def test_small_layers_have_none_and_readers_never_see_them(tmp_path: Path) -> None:
-    assert not layer(tmp_path, drawn(1, LEAST_ROWS - 1), 1, filtered=True).filtered
-    filtered, plain = (layer(tmp_path, drawn(1, LEAST_ROWS + 9), 2, filtered=filtered) for filtered in (True, False))
-    assert filtered.filtered and filtered.schema.names == ["_hash", "k0", "n"]
-    assert filtered.blocks[0].equals(plain.blocks[0])
+    assert not layer(tmp_path, drawn(1, LEAST_ROWS - 1), 1, with_bloom=True).with_bloom
+    with_bloom, plain = (layer(tmp_path, drawn(1, LEAST_ROWS + 9), 2, with_bloom=with_bloom) for with_bloom in (True, False))
+    assert with_bloom.with_bloom and with_bloom.schema.names == ["_hash", "k0", "n"]
+    assert with_bloom.blocks[0].equals(plain.blocks[0])
 
 
 def test_merged_layers_have_one_if_their_inputs_have(tmp_path: Path) -> None:
-    infos = [layer(tmp_path, drawn(seed, 5_000), 3 - seed, filtered=True).info for seed in (1, 2)]
+    infos = [layer(tmp_path, drawn(seed, 5_000), 3 - seed, with_bloom=True).info for seed in (1, 2)]
     merged = verify(open_layer(tmp_path, merge(str(tmp_path), "f", "1.r", {"layers": [info.to_json() for info in infos], "bottom": True})))
     needles = drawn(1, 5_000)
-    assert merged.filtered and lookup([merged], needles, [pa.array(needles.view(np.int64))]).mask.all()
+    assert merged.with_bloom and lookup([merged], needles, [pa.array(needles.view(np.int64))]).mask.all()
 
 
 def test_a_sieve_that_changed_is_noticed_before_it_is_believed(tmp_path: Path) -> None:
-    whole = layer(tmp_path, drawn(1, 10_000), 1, filtered=True)
+    whole = layer(tmp_path, drawn(1, 10_000), 1, with_bloom=True)
     file = tmp_path / whole.info.path
     content = bytearray(file.read_bytes())
     place = content.find(whole.raw[0].column(3).to_numpy().tobytes())

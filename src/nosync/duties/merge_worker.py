@@ -37,7 +37,7 @@ def merge(home: str, flow: str, run: str, order: dict[str, Any]) -> LayerInfo:
         kind=newest.kind,
         run=run,
         schema=union_schema([layer.schema for layer in layers], newest.kind),
-        filtered=any(layer.filtered for layer in layers),
+        with_bloom=any(layer.with_bloom for layer in layers),
     )
 
 

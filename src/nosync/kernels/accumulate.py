@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from nosync.kernels import exact, order
 from nosync.kernels.groups import Groups, Int64s, concat, decoded, sort_by_key
 from nosync.state.layer import Layer
-from nosync.state.search import Filtering, lookup
+from nosync.state.search import BloomUse, lookup
 
 Overflow = Literal["raise", "wrap", "null"]
 SUMS = ("sum", "square", "product")
@@ -257,7 +257,7 @@ class Step:
 
     before: Groups
     after: Groups
-    filtering: Filtering
+    bloom: BloomUse
 
 
 def advance(spec: Accumulation, cover: Sequence[Layer], change: Groups) -> Step:
@@ -278,7 +278,7 @@ def advance(spec: Accumulation, cover: Sequence[Layer], change: Groups) -> Step:
     after.additive = normalise(spec, after.additive)
     for name, type in best.items():
         after.best[name] = _better(name, before.best[name], change.best.get(name, pa.nulls(len(change), type)))
-    return Step(before, after, found.filtering)
+    return Step(before, after, found.bloom)
 
 
 def _structural(name: str) -> bool:

@@ -58,9 +58,9 @@ def _operators(receipts: Sequence[Receipt], late: Mapping[str, int], image: Imag
         figures["numRowsInput"] += receipt.rows
         figures["numRowsUpdated"] += receipt.layer.rows if receipt.layer else 0
         figures["taskMs"] = max(figures["taskMs"], receipt.millis)
-        if receipt.filtering and receipt.filtering.asked:
+        if receipt.bloom and receipt.bloom.asked:
             before = figures.get("bloomFilter", {})
-            figures["bloomFilter"] = {name: before.get(name, 0) + count for name, count in asdict(receipt.filtering).items()}
+            figures["bloomFilter"] = {name: before.get(name, 0) + count for name, count in asdict(receipt.bloom).items()}
     for name, figures in by_name.items():
         newest = [layer for found in image.newest.get(name, {}).values() for layer in found]
         size = sum(layer.bytes for layer in newest)

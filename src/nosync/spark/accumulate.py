@@ -67,7 +67,7 @@ class AccumulateTask:
         step = advance(self.spec, self.work.cover(shard), change)
         changed = _changed(step.before, step.after) if self.work.covers.get(shard) else np.full(len(change), True)
         after = step.after if changed.all() else step.after.take(np.flatnonzero(changed))
-        self.work.hand_in(shard, rows, after.to_batch(), started, step.filtering, filtered=self.spec.mostly_new)
+        self.work.hand_in(shard, rows, after.to_batch(), started, step.bloom, with_bloom=self.spec.mostly_new)
         return step
 
     def _output(self, before: Groups, after: Groups, first: bool) -> Batches:

@@ -12,7 +12,7 @@ from pyspark.accumulators import AccumulatorParam
 
 from nosync.model.errors import Internal
 from nosync.model.layers import LayerInfo
-from nosync.state.search import Filtering
+from nosync.state.search import BloomUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Receipt:
     rows: int
     layer: LayerInfo | None
     millis: float = 0.0
-    filtering: Filtering | None = None
+    bloom: BloomUse | None = None
 
 
 class _Concatenation(AccumulatorParam[list[Receipt]]):

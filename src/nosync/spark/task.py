@@ -14,7 +14,7 @@ from nosync.model.shards import shard_of
 from nosync.spark.receipts import Receipt
 from nosync.spark.worker import settle_in
 from nosync.state.layer import Layer, LayerCache, split_blocks, write_layer
-from nosync.state.search import Filtering
+from nosync.state.search import BloomUse
 
 LAYERS = LayerCache(limit=1024)  # memory maps, one per process: Spark reuses its Python workers
 CHUNK_ROWS = 1 << 20
@@ -53,9 +53,9 @@ class Work:
         return layers
 
     def hand_in(
-        self, shard: int, rows: int, batch: pa.RecordBatch | None, started: float, filtering: Filtering | None = None, filtered: bool = False
+        self, shard: int, rows: int, batch: pa.RecordBatch | None, started: float, bloom: BloomUse | None = None, with_bloom: bool = False
     ) -> None:
-        """Writes the layer under a name of this attempt, and tells the driver. `filtered`: with Bloom filters; `filtering`: what those of
+        """Writes the layer under a name of this attempt, and tells the driver. `with_bloom`: with Bloom filters; `bloom`: what those of
         earlier layers did.
         """
         if self.writes is not None and shard not in self.writes:
@@ -73,10 +73,10 @@ class Work:
                 upper=self.upper,
                 kind=self.kind,
                 run=self.run,
-                filtered=filtered,
+                with_bloom=with_bloom,
             )
         millis = round((time.perf_counter() - started) * 1e3, 1)
-        self.receipts.add([Receipt(self.operator, shard, self.lower, rows, layer, millis, filtering)])
+        self.receipts.add([Receipt(self.operator, shard, self.lower, rows, layer, millis, bloom)])
         settle_in()
 
 

@@ -56,9 +56,9 @@ class Layer:
         self.info = info
         self.stored = schema
         self.raw = blocks
-        self.filtered = schema.names[-1:] == [BLOOM]
-        self.schema = schema.remove(len(schema) - 1) if self.filtered else schema
-        self.blocks = [block.select(self.schema.names) for block in blocks] if self.filtered else blocks
+        self.with_bloom = schema.names[-1:] == [BLOOM]
+        self.schema = schema.remove(len(schema) - 1) if self.with_bloom else schema
+        self.blocks = [block.select(self.schema.names) for block in blocks] if self.with_bloom else blocks
         self.checksums = checksums
         self.inode = 0
         self._doubted: set[int] | None = None
@@ -107,17 +107,17 @@ def write_layer(
     kind: Kind,
     run: str,
     schema: pa.Schema | None = None,
-    filtered: bool = False,
+    with_bloom: bool = False,
 ) -> LayerInfo:
     """Write the blocks, in order, and give the facts a receipt carries. The name appears whole or not at all, but is not fsynced.
 
-    `schema` matters only where there may be no block to take it from. `filtered`: with a Bloom filter for each block, unless it is small.
+    `schema` matters only where there may be no block to take it from. `with_bloom`: with a Bloom filter for each block, unless it is small.
     """
     facts = {"format": FORMAT, "flow": flow, "operator": operator, "shard": str(shard), "lower": str(lower), "upper": str(upper),
              "kind": kind, "run": run, "rounds": "0"}  # fmt: skip
     remaining = iter(blocks)
     first = next(remaining, None)
-    if filtered and first is not None and first.num_rows >= LEAST_ROWS:
+    if with_bloom and first is not None and first.num_rows >= LEAST_ROWS:
         first, remaining, schema = _sieved(first), map(_sieved, remaining), None
     bare = (schema or (first.schema if first is not None else _BARE[kind])).remove_metadata()
     target = Path(home) / path

@@ -30,7 +30,7 @@ class _Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Filtering:
+class BloomUse:
     """Questions put to Bloom filters (a needle may be asked of several layers), those that they let pass, and needles found in the end."""
 
     asked: int = 0
@@ -48,9 +48,9 @@ class Found:
         self.passed = 0
 
     @property
-    def filtering(self) -> "Filtering":
+    def bloom(self) -> "BloomUse":
         """What the Bloom filters of the layers did for this lookup."""
-        return Filtering(self.asked, self.passed, int(np.count_nonzero(self.mask)) if self.asked else 0)
+        return BloomUse(self.asked, self.passed, int(np.count_nonzero(self.mask)) if self.asked else 0)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -96,7 +96,7 @@ def lookup(cover: Sequence[Layer], hashes: Hashes, keys: Sequence[pa.Array]) -> 
     found = Found(len(hashes))
     distinct = not bool((hashes[1:] == hashes[:-1]).any())
     wanted: Index = np.arange(len(hashes))
-    masks = masks_of(hashes) if any(layer.filtered for layer in cover) else None
+    masks = masks_of(hashes) if any(layer.with_bloom for layer in cover) else None
     for layer in cover:
         unfound = ~found.mask[wanted]
         if 2 * np.count_nonzero(unfound) <= len(wanted):  # shrinking costs a copy, so not for a few
@@ -104,7 +104,7 @@ def lookup(cover: Sequence[Layer], hashes: Hashes, keys: Sequence[pa.Array]) -> 
         lows, highs = np.searchsorted(hashes, layer.firsts, side="left"), np.searchsorted(hashes, layer.lasts, side="right")
         for block in np.flatnonzero(lows < highs).tolist():
             needles, positions = hashes[lows[block] : highs[block]], wanted[lows[block] : highs[block]]
-            if layer.filtered and masks is not None:
+            if layer.with_bloom and masks is not None:
                 needles, positions = _sift(found, layer, block, needles, positions, masks)
             if len(needles):
                 _search_block(found, layer, block, needles, positions, keys, distinct)
