@@ -38,7 +38,7 @@ def test_the_objects_are_those_of_the_remote_itself_and_epochs_come_first(
     remote = open_remote((tmp_path / "remote").as_uri())
     assert courier.upload(NAME, disk) == remote.sizes("layers")[NAME] == open_remote((tmp_path / "other").as_uri()).upload(NAME, disk)
     assert remote.read(NAME) == content
-    assert process_of(courier).nice() == PRIORITY
+    assert process_of(courier).nice() == min(os.nice(0) + PRIORITY, 19)  # of one that is low already
     with pytest.raises(Corrupt, match="is not there"):
         courier.upload("layers/v/0/2-3-1.0-0.arrow", disk)
     process_of(courier).send_signal(signal.SIGSTOP)  # in the middle of whatever it does
