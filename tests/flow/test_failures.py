@@ -55,6 +55,24 @@ def test_a_function_that_raises_stops_the_flow_naming_view_epoch_and_its_own_lin
         assert sorted(map(tuple, run.view("plain").collect())) == [("a", 2), ("b", 1)]
 
 
+def test_the_lines_of_a_function_are_shown_wherever_its_file_lies(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "a nosync of pyspark" / "pyspark" / "nosync"
+    folder.mkdir(parents=True)
+    program = folder / "shop.py"
+    program.write_text("def inverse(x):\n    return 12 // x\n")
+    names: dict[str, Any] = {}
+    exec(compile(program.read_text(), program, "exec"), names)
+    flow, source = declared(spark, names["inverse"])
+    run = flow.start(home=tmp_path / "home")
+    source.add([("a", 0)])
+    with pytest.raises(ns.Failed, match="ZeroDivisionError") as error:
+        run.processAllAvailable()
+    lines = str(error.value).splitlines()
+    assert lines[0] == 'a function in view "inverse" raised an error in epoch 1:'
+    assert f'  File "{program}", line 2, in inverse' in lines and "    return 12 // x" in lines
+    assert len([line for line in lines if line.startswith("  File ")]) == 1
+
+
 def test_an_expression_that_fails_on_the_data_is_told_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
     flow = ns.Flow("shop", spark)
     source = ns.memory("x int")

@@ -1,5 +1,10 @@
 """What a failed job is called."""
 
+from pathlib import Path
+
+import pytest
+
+import nosync
 from nosync.model.errors import Failed, Unavailable
 from nosync.spark.failure import explain
 
@@ -39,3 +44,13 @@ def test_a_users_function_is_named_with_its_own_frames_only():
     assert lines[0] == 'a function in view "prices" raised an error in epoch 7:'
     assert "ZeroDivisionError: division by zero" in lines
     assert not any("pyspark" in line for line in lines)
+
+
+@pytest.mark.parametrize("file", ["/home/ann/nosync/shop.py", "/home/ann/my pyspark/pyspark/nosync/shop.py", "/nosync/pyspark/shop.py"])
+def test_a_users_folder_may_be_called_as_the_library_is(file: str) -> None:
+    ours = Path(nosync.__file__).parent / "spark" / "task.py"
+    trace = USERS.replace("/home/ann/shop.py", file).replace("/venv/site-packages/pyspark/worker.py", str(ours))
+    lines = str(explain(Exception(trace), {"price_of": "prices"}, ["prices", "others"], 7)).splitlines()
+    assert lines[0] == 'a function in view "prices" raised an error in epoch 7:'
+    assert f'  File "{file}", line 3, in price_of' in lines and "    return 1 / 0" in lines
+    assert not any("task.py" in line for line in lines)

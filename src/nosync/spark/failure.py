@@ -1,18 +1,33 @@
 """What went wrong in a job, in the user's own terms: their function, their expression, their file. No Java stack trace on top."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pyspark
 
 from nosync.bridge.errors import root_message
 from nosync.model.errors import Corrupt, Failed, NosyncError, Unavailable
 from nosync.recovery.suspicion import START_AGAIN
 
 TRACEBACK = re.compile(r"Traceback \(most recent call last\):.*", re.DOTALL)
-INSIDE = re.compile(r'^  File "[^"]*/(pyspark|nosync)/.*?(?=^  File |^\S)', re.DOTALL | re.MULTILINE)
 ERROR_CLASS = re.compile(r"\[[A-Z][A-Z0-9_.]+\][^\n]*")
 DISK = re.compile(r"\[?Errno (28|13|30|122|27|5)\b[^\n]*|No space left on device[^\n]*")
 FOLDED = re.compile(r'^in fold "[^"]*" of view "([^"]*)"', re.MULTILINE)
 OURS = re.compile(r"nosync\.model\.errors\.(\w+): (.*)", re.DOTALL)
+
+
+def _frames_below(folders: Iterable[str]) -> re.Pattern[str]:
+    """Frames of a traceback whose files lie in these folders, or where packages are installed on another machine. A user's own folder may
+    be called "nosync" or "pyspark" too: their frames are not among them.
+    """
+    here = "|".join(re.escape(folder.rstrip("/")) for folder in folders)
+    installed = r'[^"\n]*(?:site-packages|dist-packages|\.zip)/(?:nosync|pyspark)'
+    return re.compile(rf'^  File "(?:{here}|{installed})/.*?(?=^  File |^\S)', re.DOTALL | re.MULTILINE)
+
+
+PACKAGES = (Path(__file__).parents[1], Path(pyspark.__file__).parent)
+INSIDE = _frames_below({str(named) for folder in PACKAGES for named in (folder, folder.resolve())})
 
 
 def explain(error: Exception, views_by_function: Mapping[str, str], views: list[str], epoch: int) -> NosyncError:
