@@ -23,6 +23,7 @@ import nosync as ns
 from nosync.journal.chain import read_chain
 from nosync.journal.names import RUNS
 from nosync.journal.past import Shelves, openings, slices
+from nosync.state.spine import WIDTH
 from nosync.store.disk import LocalDisk
 from tests.crash.driver import suffering_flow
 from tests.crash.orders import feed, judge
@@ -67,7 +68,7 @@ class Victim:
         """One kill. Before one of a start, whoever is alive is killed too."""
         if kind in ("early", "recovering") and self.process is not None:
             self._end()
-        self.feed(self.chance.randint(2, 4))
+        self.feed(self.chance.randint(2, 4) + (WIDTH if kind == "merger" else 0))  # it starts with the first merge
         seen, runs = self.epoch(), self._runs()
         if self.process is None:
             self.start()

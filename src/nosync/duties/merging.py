@@ -1,14 +1,17 @@
 """Merging behind the stream: a process of its own, at low priority, that turns several layers into one.
 
 The epoch loop asks `Merger.collect` between epochs for layers that are done, records them, and `Merger.offer`s the next merge.
-The stream never waits for it; while it is behind, covers are longer and nothing else.
+The stream never waits for it; while it is behind, covers are longer and nothing else. The process starts with the first merge: a run that
+has nothing to merge never pays for it.
 """
 
 import json
+import subprocess
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from queue import Empty, SimpleQueue
+from typing import IO
 
 from nosync.journal.image import Image
 from nosync.model.errors import Corrupt, Unavailable
@@ -16,7 +19,7 @@ from nosync.model.layers import LayerInfo
 from nosync.model.watermark import Expiry
 from nosync.recovery.suspicion import START_AGAIN
 from nosync.state.spine import plan_merge
-from nosync.tiers.background import spawn
+from nosync.tiers.background import close_pipes, spawn
 
 NO_EXPIRIES: Mapping[str, Expiry] = {}
 
@@ -30,17 +33,19 @@ class Merger:
         self._unmerged, self._expiries = unmerged, expiries
         self._arguments = (home, flow, run)
         self._done: SimpleQueue[str] = SimpleQueue()
-        self._start()
-
-    def _start(self) -> None:
-        self._process = spawn("nosync.duties.merge_worker", *self._arguments)
+        self._process: subprocess.Popen[str] | None = None
+        self._listener: threading.Thread | None = None
         self._busy = False
-        self._listener = threading.Thread(target=self._listen, daemon=True)
-        self._listener.start()
 
-    def _listen(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
+    def _started(self) -> "subprocess.Popen[str]":
+        if self._process is None:
+            self._process = spawn("nosync.duties.merge_worker", *self._arguments)
+            self._listener = threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True)
+            self._listener.start()
+        return self._process
+
+    def _listen(self, answers: IO[str]) -> None:
+        for line in answers:
             self._done.put(line)
 
     def collect(self) -> list[LayerInfo]:
@@ -60,21 +65,34 @@ class Merger:
 
     def offer(self, image: Image) -> None:
         """Starts the most useful merge, unless one is under way. A process that was killed is replaced."""
-        if self._process.poll() is not None:
-            self._listener.join()  # what it had finished is collected first
-            return self._start()
+        if self._process is not None and self._process.poll() is not None:
+            return self._forget_process()  # what it had finished is collected first
         if self._busy:
             return
         order = next_merge(image, self._unmerged, self._expiries)
-        if order is not None and self._process.stdin is not None:
+        if order is not None:
             self._busy = True
-            with suppress(BrokenPipeError):  # killed just now: replaced the next time
-                self._process.stdin.write(json.dumps(order) + "\n")
-                self._process.stdin.flush()
+            self._send(order)
+
+    def _send(self, order: dict[str, object]) -> None:
+        orders = self._started().stdin
+        assert orders is not None
+        with suppress(BrokenPipeError):  # killed just now: replaced the next time
+            orders.write(json.dumps(order) + "\n")
+            orders.flush()
+
+    def _forget_process(self) -> None:
+        """It has ended, or is about to: everything it answered is read."""
+        process, listener = self._process, self._listener
+        self._process, self._busy = None, False
+        if process is not None and listener is not None:
+            process.wait()
+            listener.join()
+            close_pipes(process)
 
     @property
     def busy(self) -> bool:
-        return self._busy and self._process.poll() is None
+        return self._busy and self._process is not None and self._process.poll() is None
 
     def settle(self, image: Image, record: Callable[[LayerInfo], None]) -> None:
         """Waits until nothing is left to merge. For tests and for stopping in good order; the stream never calls it."""
@@ -88,8 +106,9 @@ class Merger:
 
     def close(self) -> None:
         """A merge under way is given up: its inputs are all still there."""
-        self._process.terminate()
-        self._process.wait()
+        if self._process is not None:
+            self._process.terminate()
+            self._forget_process()
 
 
 def next_merge(

@@ -17,6 +17,14 @@ def spawn(module: str, *arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, env=environment, process_group=0, stdin=pipe, stdout=pipe, text=True)
 
 
+def close_pipes(process: "subprocess.Popen[str]") -> None:
+    """Of a process that has ended."""
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(BrokenPipeError):  # something that it never read
+                pipe.close()
+
+
 def step_back(priority: int) -> None:
     """Called by the process once it is ready: from here on epochs come first. 19 is the lowest priority, 0 the usual one."""
     with suppress(OSError):

@@ -17,7 +17,7 @@ from nosync.model.errors import NosyncError, OutcomeUnknown
 from nosync.model.store import Carrier, Disk
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects
-from nosync.tiers.background import spawn
+from nosync.tiers.background import close_pipes, spawn
 
 PRIORITY = 10
 
@@ -39,7 +39,9 @@ class Courier:
         return int(answer["bytes"])
 
     def _ask(self, name: str) -> dict[str, Any]:
-        if self._process is None or self._process.poll() is not None:
+        if self._process is not None and self._process.poll() is not None:
+            self._end_process()
+        if self._process is None:
             self._process = spawn("nosync.tiers.courier_worker", *self._arguments)
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
@@ -49,7 +51,7 @@ class Courier:
         except BrokenPipeError:
             line = ""
         if not line:
-            self._process.wait()
+            self._end_process()
             raise OutcomeUnknown(f'the process that copied "{name}" ended', hint="It is started again by itself, and the file copied anew.")
         answer: dict[str, Any] = json.loads(line)
         return answer
@@ -58,7 +60,15 @@ class Courier:
         """A copy under way is given up: objects are there whole or not at all."""
         if self._process is not None:
             self._process.terminate()
-            self._process.wait()
+        with self._lock:
+            self._end_process()
+
+    def _end_process(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.terminate()
+            process.wait()
+            close_pipes(process)
 
 
 def courier_for(remote: object, disk: Disk) -> Courier | None:

@@ -1,0 +1,63 @@
+"""The merging process: there once something is to be merged, and replaced when it was killed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pytest
+
+from nosync.duties.merging import Merger
+from nosync.journal.entries import Computed, Merged, Opened
+from nosync.journal.image import Image
+from nosync.journal.names import layer_path
+from nosync.state.layer import write_layer
+
+RUN = "1.00000000"
+ROW = pa.record_batch({"_hash": pa.array([7], pa.uint64()), "k0": ["a"], "n": [1]})
+
+
+@pytest.fixture
+def merger(tmp_path: Path) -> Iterator[Merger]:
+    found = Merger(str(tmp_path), "shop", RUN)
+    yield found
+    found.close()
+
+
+def history(home: Path, epochs: int) -> Image:
+    """One row in each epoch."""
+    image = Image()
+    for epoch in range(1, epochs + 1):
+        place = layer_path("v", 0, epoch, epoch + 1, RUN)
+        facts = {"flow": "shop", "operator": "v", "shard": 0, "lower": epoch, "upper": epoch + 1, "kind": "upserts", "run": RUN}
+        layer = write_layer(home, place, [ROW], **facts)
+        for entry in (Opened(epoch, 0.0, {}), Computed(epoch, (layer,), {}, {})):
+            image.apply(image.number + 1, entry)
+    return image
+
+
+def processes(home: Path) -> list[psutil.Process]:
+    return [child for child in psutil.Process().children() if str(home) in child.cmdline()]
+
+
+def test_a_run_that_has_nothing_to_merge_starts_no_process(merger: Merger, tmp_path: Path) -> None:
+    merger.offer(history(tmp_path, 3))
+    assert merger.collect() == [] and not merger.busy and not processes(tmp_path)
+
+
+def test_a_process_that_was_killed_is_replaced_and_the_merge_done_all_the_same(merger: Merger, tmp_path: Path) -> None:
+    image = history(tmp_path, 4)
+    merger.offer(image)
+    (first,) = processes(tmp_path)
+    first.suspend()
+    first.kill()
+    first.wait()
+    while not (found := merger.collect()):
+        merger.offer(image)
+    assert [(layer.lower, layer.upper, layer.rows) for layer in found] == [(1, 5, 1)]
+
+
+def test_everything_is_merged_when_waited_for(merger: Merger, tmp_path: Path) -> None:
+    image = history(tmp_path, 6)
+    merger.settle(image, lambda layer: image.apply(image.number + 1, Merged(layer)))
+    assert len(image.newest["v"][0]) < 4
