@@ -31,8 +31,8 @@ def go_on(spark: SparkSession, folder: Path, home: Path, remote: Path | None = N
     return run
 
 
-def layer_of(home: Path, operator: str, shard: int, epoch: int) -> LayerInfo:
-    [layer] = [one for one in ns.open(home).image.traces[operator][shard] if (one.lower, one.upper) == (epoch, epoch + 1)]
+def layer_of(home: Path, trace: str, shard: int, epoch: int) -> LayerInfo:
+    [layer] = [one for one in ns.open(home).image.traces[trace][shard] if (one.lower, one.upper) == (epoch, epoch + 1)]
     return layer
 
 

@@ -47,12 +47,12 @@ def output_rows(place: Path) -> dict[str, list[str]]:
 
 
 def layer_rows(home: Path) -> dict[tuple[str, int], list[str]]:
-    """What each operator wrote in each epoch, whichever shards it lies in."""
+    """What each trace wrote in each epoch, whichever shards it lies in."""
     found: dict[tuple[str, int], list[str]] = {}
     for layer in ns.open(home).image.layers():
         if layer.upper == layer.lower + 1:
             rows = [repr(row) for block in open_layer(home, layer).blocks for row in block.to_pylist()]
-            found[layer.operator, layer.lower] = sorted(found.get((layer.operator, layer.lower), []) + rows)
+            found[layer.trace, layer.lower] = sorted(found.get((layer.trace, layer.lower), []) + rows)
     return found
 
 

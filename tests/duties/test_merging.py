@@ -29,7 +29,7 @@ def history(home: Path, epochs: int) -> Image:
     image = Image()
     for epoch in range(1, epochs + 1):
         place = layer_path("v", 0, epoch, epoch + 1, RUN)
-        facts = {"flow": "shop", "operator": "v", "shard": 0, "lower": epoch, "upper": epoch + 1, "kind": "upserts", "run": RUN}
+        facts = {"flow": "shop", "trace": "v", "shard": 0, "lower": epoch, "upper": epoch + 1, "kind": "upserts", "run": RUN}
         layer = write_layer(home, place, [ROW], **facts)
         for entry in (Opened(epoch, 0.0, {}), Computed(epoch, (layer,), {}, {})):
             image.apply(image.number + 1, entry)

@@ -52,9 +52,9 @@ def home(tmp_path: Path) -> ns.Home:
         layers = tuple(
             write_layer(
                 str(tmp_path), f"layers/{epoch}-{kind}", [batch],
-                flow="shop", operator=operator, shard=0, lower=epoch, upper=epoch + 1, kind=kind, run="r",
+                flow="shop", trace=trace, shard=0, lower=epoch, upper=epoch + 1, kind=kind, run="r",
             )
-            for operator, kind, batch in content
+            for trace, kind, batch in content
         )
         journal.append(Computed(epoch, layers, {"s": 3}, {}))
     return ns.open(tmp_path)

@@ -69,7 +69,7 @@ def random_rows(seed: int, count: int) -> list[Row]:
 def layer(folder: Path, epoch: int, groups: Groups) -> Layer:
     info = write_layer(
         str(folder), f"{epoch}.arrow", [groups.to_batch()],
-        flow="f", operator="o", shard=0, lower=epoch, upper=epoch + 1, kind="upserts", run="r",
+        flow="f", trace="o", shard=0, lower=epoch, upper=epoch + 1, kind="upserts", run="r",
     )
     return open_layer(str(folder), info)
 

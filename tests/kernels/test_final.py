@@ -30,7 +30,7 @@ class State:
         self.epoch += 1
         done = release(self.cover, batch, self.bound, until)
         if done.layer.num_rows:
-            facts = {"flow": "f", "operator": "o", "shard": 0, "lower": self.epoch, "upper": self.epoch + 1, "kind": "diffs", "run": "r"}
+            facts = {"flow": "f", "trace": "o", "shard": 0, "lower": self.epoch, "upper": self.epoch + 1, "kind": "diffs", "run": "r"}
             self.cover.insert(0, open_layer(self.home, write_layer(self.home, f"{self.epoch}.arrow", [done.layer], **facts)))
         self.bound = until
         return dict(zip(done.rows.column("c0").to_pylist(), done.rows.column("_count").to_pylist(), strict=True))

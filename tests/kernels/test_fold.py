@@ -53,6 +53,6 @@ def test_states_are_kept_until_they_are_given_up(tmp_path: Path) -> None:
         after = States(np.array([state is not None for state in states]), [pa.array(states, pa.int64())])
         layer = state_layer(found, known, after)
         assert layer.num_rows == sum(a != b for a, b in zip(states, before, strict=True))
-        facts: dict[str, Any] = {"flow": "f", "operator": "o", "shard": 0, "kind": "upserts", "run": "r"}
+        facts: dict[str, Any] = {"flow": "f", "trace": "o", "shard": 0, "kind": "upserts", "run": "r"}
         info = write_layer(tmp_path, f"{epoch}.layer", [layer], lower=epoch, upper=epoch + 1, **facts)
         cover.insert(0, open_layer(tmp_path, info))

@@ -36,7 +36,7 @@ def batch(side: str, rows: list[tuple[Row, int]]) -> pa.RecordBatch:
 def kept(folder: Path, name: str, content: pa.RecordBatch, epoch: int, cover: list[Layer]) -> list[Layer]:
     if not content.num_rows:
         return cover
-    facts = {"flow": "f", "operator": name, "run": "r"}
+    facts = {"flow": "f", "trace": name, "run": "r"}
     info = write_layer(str(folder), f"{name}{epoch}.arrow", [content], shard=0, lower=epoch, upper=epoch + 1, kind="diffs", **facts)
     return [open_layer(str(folder), info), *cover]
 

@@ -29,7 +29,7 @@ def events(changes: list[Change], order: list[int], keyed: bool, sequenced: bool
 
 def kept(folder: Path, posted: Posted, epoch: int, cover: list[Layer]) -> list[Layer]:
     """What was posted, on top of the cover; after every second epoch merged with it."""
-    facts: dict[str, Any] = {"flow": "f", "operator": "o", "shard": 0, "kind": "upserts", "run": "r"}
+    facts: dict[str, Any] = {"flow": "f", "trace": "o", "shard": 0, "kind": "upserts", "run": "r"}
     if posted.layer.num_rows:
         info = write_layer(folder, f"{epoch}.layer", [posted.layer], lower=epoch, upper=epoch + 1, **facts)
         cover = [open_layer(folder, info), *cover]

@@ -26,7 +26,7 @@ def matched(spec: Matching, cover: list[Layer], events: list[Event]) -> Matched:
 
 
 def kept(folder: Path, layer: pa.RecordBatch, epoch: int) -> list[Layer]:
-    facts: dict[str, Any] = {"flow": "f", "operator": "o", "run": "r", "shard": 0, "lower": epoch, "upper": epoch + 1, "kind": "upserts"}
+    facts: dict[str, Any] = {"flow": "f", "trace": "o", "run": "r", "shard": 0, "lower": epoch, "upper": epoch + 1, "kind": "upserts"}
     return [open_layer(str(folder), write_layer(str(folder), f"{epoch}.arrow", [layer], **facts))] if layer.num_rows else []
 
 

@@ -29,7 +29,7 @@ def batch(rows: list[tuple[Row, int]]) -> pa.RecordBatch:
 
 
 def kept(folder: Path, name: str, content: pa.RecordBatch, epoch: int) -> Layer:
-    facts = {"flow": "f", "operator": name, "run": "r"}
+    facts = {"flow": "f", "trace": name, "run": "r"}
     info = write_layer(str(folder), f"{name}{epoch}.arrow", [content], shard=0, lower=epoch, upper=epoch + 1, kind="diffs", **facts)
     return open_layer(str(folder), info)
 

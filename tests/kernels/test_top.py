@@ -35,7 +35,7 @@ def batch(limit: Limit, rows: list[tuple[Row, int]], coarse: int = 1) -> pa.Reco
 
 def kept(folder: Path, content: pa.RecordBatch, epoch: int, rows: int = 3) -> Layer:
     """A layer in blocks of a few rows."""
-    facts = {"flow": "f", "operator": "o", "run": "r"}
+    facts = {"flow": "f", "trace": "o", "run": "r"}
     blocks = [content.slice(start, rows) for start in range(0, content.num_rows, rows)]
     info = write_layer(str(folder), f"{epoch}.arrow", blocks, shard=0, lower=epoch, upper=epoch + 1, kind="diffs", **facts)
     return open_layer(str(folder), info)

@@ -22,8 +22,8 @@ from nosync.state.layer import write_layer
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
 
-OPERATOR = "totals/rows"
-DECLARED = Declared("shop", 2, {}, {OPERATOR: "f"}, {"totals": {"operator": OPERATOR}}, {}, {OPERATOR: [OPERATOR]})
+TRACE = "totals/rows"
+DECLARED = Declared("shop", 2, {}, {TRACE: "f"}, {"totals": {"trace": TRACE}}, {}, {TRACE: [TRACE]})
 
 
 class Place:
@@ -48,8 +48,8 @@ class Place:
         numbers = pa.array(range(100), pa.uint64())
         values = numbers.cast("int64")
         batch = pa.RecordBatch.from_pydict({"_hash": numbers, "_row": numbers, "c0": values, "_count": values})
-        path = layer_path(OPERATOR, shard, lower, upper, self.journal.run)
-        facts: dict[str, Any] = {"operator": OPERATOR, "shard": shard, "lower": lower, "upper": upper, "kind": "diffs"}
+        path = layer_path(TRACE, shard, lower, upper, self.journal.run)
+        facts: dict[str, Any] = {"trace": TRACE, "shard": shard, "lower": lower, "upper": upper, "kind": "diffs"}
         found = write_layer(str(self.home), path, [batch], flow="shop", run=self.journal.run, **facts)
         self.layers[shard, lower, upper] = found
         return found
@@ -95,7 +95,7 @@ def test_a_missing_layer_is_recomputed_alone(place: Place) -> None:
     place.file(1, 4, 5).unlink()
     result = fsck(place)
     assert result.exit_code == 1
-    assert f"will recompute epoch 4 in shard 1 of {OPERATOR}, then go on after epoch 5" in result.output
+    assert f"will recompute epoch 4 in shard 1 of {TRACE}, then go on after epoch 5" in result.output
     assert "totals: cannot be read here as of epochs 4 to 5" in result.output
 
 
@@ -136,7 +136,7 @@ def test_a_changed_byte_on_the_remote_is_found_too(place: Place) -> None:
     place.objects.upload(path, place.disk)
     found = told(place, "--remote", place.remote)
     assert found["tiers"]["remote"]["damaged"] == [path]
-    assert found["withoutDisk"]["recompute"] == [{"first": 5, "last": 5, "shards": {OPERATOR: [1]}}]
+    assert found["withoutDisk"]["recompute"] == [{"first": 5, "last": 5, "shards": {TRACE: [1]}}]
 
 
 def test_layers_without_input_are_lost_for_good(place: Place) -> None:

@@ -9,16 +9,16 @@ from nosync.recovery.survey import Survey
 SHAPE = Shape({"a": frozenset(["a"]), "b": frozenset(["a", "b"]), "out": frozenset(["a", "b", "out"])}, {"out": "sink"})
 
 
-def layer(operator: str, shard: int, lower: int, upper: int | None = None) -> LayerInfo:
+def layer(trace: str, shard: int, lower: int, upper: int | None = None) -> LayerInfo:
     upper = upper or lower + 1
-    return LayerInfo(operator, shard, lower, upper, "upserts", f"{operator}/{shard}/{lower}-{upper}", 1, 10, "x")
+    return LayerInfo(trace, shard, lower, upper, "upserts", f"{trace}/{shard}/{lower}-{upper}", 1, 10, "x")
 
 
 def history(epochs: int, *more: Entry, files: bool = False) -> Image:
     """Operator a feeds b feeds the sink; every epoch changes two shards of each, and one of the sink."""
     entries: list[Entry] = []
     for epoch in range(1, epochs + 1):
-        layers = tuple(layer(operator, shard, epoch) for operator in ("a", "b") for shard in (0, 1))
+        layers = tuple(layer(trace, shard, epoch) for trace in ("a", "b") for shard in (0, 1))
         entries.append(Opened(epoch, 0.0, {"s": {}}, {f"input/{epoch}": "mark"} if files else {}))
         entries.append(Computed(epoch, (*layers, layer("out", 0, epoch)), {}, {}))
     return fold([*entries, *more])
@@ -62,7 +62,7 @@ def test_a_lost_merged_layer_is_replaced_by_its_inputs() -> None:
     image = history(4, Merged(layer("a", 0, 1, 4)), DELIVERED)
     found = planned(image, everything(image) - {"a/0/1-4"})
     assert found is not None and not found.jobs
-    assert {one.path for one in found.found if one.operator == "a" and one.shard == 0} == {f"a/0/{e}-{e + 1}" for e in (1, 2, 3, 4)}
+    assert {one.path for one in found.found if one.trace == "a" and one.shard == 0} == {f"a/0/{e}-{e + 1}" for e in (1, 2, 3, 4)}
 
 
 def test_a_job_begins_where_the_state_before_it_can_be_read() -> None:
@@ -101,7 +101,7 @@ def unsure(doubted: set[str], gone: set[str], epochs: int = 3) -> Plan | None:
     """The plan where these layers are gone, some of them before they were safe."""
     entries: list[Entry] = []
     for epoch in range(1, epochs + 1):
-        layers = tuple(layer(operator, shard, epoch) for operator in ("a", "told", "b") for shard in (0, 1))
+        layers = tuple(layer(trace, shard, epoch) for trace in ("a", "told", "b") for shard in (0, 1))
         entries += [Opened(epoch, 0.0, {"s": {}}), Computed(epoch, layers, {}, {})]
     image = fold([*entries, Merged(layer("told", 0, 1, 3))])
     return plan(image, Survey(frozenset(everything(image) - gone), frozenset(), frozenset(doubted)), UNSURE)

@@ -65,7 +65,7 @@ def test_a_merged_layer_whose_inputs_were_forgotten_is_missed() -> None:
 
 def test_epochs_that_cancel_out_are_recomputed_to_nothing_and_not_to_what_is_left_of_them() -> None:
     disk, journal, engine = grown(1, 3, 3)  # the sum of odd totals is 1, then 4, then 1 again
-    layers = {(layer.operator, layer.shard, layer.lower): layer.path for layer in journal.image.layers()}
+    layers = {(layer.trace, layer.shard, layer.lower): layer.path for layer in journal.image.layers()}
     for lost in (("totals", 1, 2), ("parities", 1, 3)):
         del disk.files[layers[lost]]
     done = recover(journal, disk, None, engine, SHAPE, engine.verify, frozenset(), lambda text: None)

@@ -9,8 +9,8 @@ from nosync.runtime.change import Difference, check_choice, difference, names_fo
 OLD = {"v/join": "j", "v/aggregate-2": "a", "w/rows": "w"}
 
 
-def declared(operators: dict[str, str]) -> Declared:
-    return Declared("f", 1, {}, operators, {})
+def declared(fingerprints: dict[str, str]) -> Declared:
+    return Declared("f", 1, {}, fingerprints, {})
 
 
 def test_state_is_found_by_what_it_computes_wherever_the_program_now_says_it() -> None:

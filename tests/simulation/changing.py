@@ -27,12 +27,12 @@ from .world import World
 
 
 def names(version: int) -> tuple[str, str]:
-    """The operator and the sink's output of a version."""
+    """The trace and the sink's output of a version."""
     return f"rests@{version}", f"more {version}/rows"
 
 
 class ChangedEngine(DictEngine):
-    """Computes one more operator, and its change for one more sink."""
+    """Computes one more trace, and its change for one more sink."""
 
     version = 0
 
@@ -43,8 +43,8 @@ class ChangedEngine(DictEngine):
         if not self.version:
             return outcome
         files = {name: file.content for name, file in self.disk.files.items() if name.startswith("input/")}
-        operator, output = names(self.version)
-        before = self._state(operator, covers)
+        trace, output = names(self.version)
+        before = self._state(trace, covers)
         after = dict(before)
         for event in [event for opened in openings for event in events_of(opened, self.lasting, files)]:
             after[event % (self.version + 2)] = after.get(event % (self.version + 2), 0) + event
@@ -53,11 +53,11 @@ class ChangedEngine(DictEngine):
         made: list[LayerInfo] = []
         for shard in (0, 1):
             mine = {key: value for key, value in change.items() if key % 2 == shard}
-            if mine and (targets is None or shard in targets.get(operator, ())):
-                made.append(self._write(operator, shard, lower, upper, mine))
+            if mine and (targets is None or shard in targets.get(trace, ())):
+                made.append(self._write(trace, shard, lower, upper, mine))
         if change and (targets is None or 0 in targets.get(output, ())):
             made.append(self._write(output.replace("/", "%2F"), 0, lower, upper, change))
-            made[-1] = replace(made[-1], operator=output)
+            made[-1] = replace(made[-1], trace=output)
         return replace(outcome, layers=(*outcome.layers, *made))
 
 
@@ -76,8 +76,8 @@ class ChangingLife(Life):
     def shape(self) -> Shape:
         if not self.version:
             return SHAPE
-        operator, output = names(self.version)
-        more = {operator: frozenset([operator]), output: frozenset([operator, output])}
+        trace, output = names(self.version)
+        more = {trace: frozenset([trace]), output: frozenset([trace, output])}
         return Shape({**SHAPE.feeders, **more}, {**SHAPE.sinks, output: f"more {self.version}"})
 
     def sinks(self) -> dict[str, Any]:
@@ -89,16 +89,16 @@ class ChangingLife(Life):
         if self.version == self.before and image.declared is not None:
             return
         shape = self.shape()
-        operators = dict.fromkeys(shape.feeders, "same")
+        fingerprints = dict.fromkeys(shape.feeders, "same")
         feeding = {trace: sorted(needed) for trace, needed in shape.feeders.items()}
         retired = [name for version in range(1, self.version) for name in names(version)]
-        declaration = Declared("f", 2, {"version": str(self.version)}, operators, {}, {}, feeding, retired=retired)
+        declaration = Declared("f", 2, {"version": str(self.version)}, fingerprints, {}, {}, feeding, retired=retired)
         if not image.epoch:
             self.journal.append(declaration)
             return
-        operator, output = names(self.version)
-        targets = {operator: frozenset([0, 1]), output: frozenset([0])} if self.version else {}
-        old = image.declared or replace(declaration, operators=dict.fromkeys(SHAPE.feeders, "same"))
+        trace, output = names(self.version)
+        targets = {trace: frozenset([0, 1]), output: frozenset([0])} if self.version else {}
+        old = image.declared or replace(declaration, fingerprints=dict.fromkeys(SHAPE.feeders, "same"))
         sources, sinks = frozenset(["lasting", "fleeting"]), (f"more {self.version}",) if self.version else ()
         change = Change(declaration, difference(old, declaration), targets, targets, sources, sinks, self.version % 2 == 0, {})
         Taking(self.journal, self.history.disk, self.history.remote, self.engine, lambda text: None).take_over(change, "rebuild")

@@ -263,11 +263,11 @@ class History:
         stored = {name: file.content for name, file in self.disk.files.items()} | (self.remote.files if self.remote else {})
         states = expected([events_of(entry, self.lasting, stored) for entry in known])
         image = life.journal.image
-        for operator, at in (("totals", 0), ("parities", 1)):
-            found = life.engine._state(operator, lambda name: image.covers(name, image.epoch))
+        for trace, at in (("totals", 0), ("parities", 1)):
+            found = life.engine._state(trace, lambda name: image.covers(name, image.epoch))
             wanted = states[-1][at] if states else {}
             if {key: value for key, value in found.items() if value} != {key: value for key, value in wanted.items() if value}:
-                raise Broken(f"{operator} is {found}, not {wanted}")
+                raise Broken(f"{trace} is {found}, not {wanted}")
         before: dict[int, int] = {}
         for epoch, (_, after) in enumerate(states, start=1):
             change = {str(key): after.get(key, 0) for key in before.keys() | after.keys() if before.get(key, 0) != after.get(key, 0)}

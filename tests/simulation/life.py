@@ -100,8 +100,8 @@ class Life:
         self.history.world.operation("sink", "deliver", lambda: self.history.sink.take(epoch, content))
 
     def merge(self) -> bool:
-        for operator in ("totals", "parities"):
-            for found in self.journal.image.newest.get(operator, {}).values():
+        for trace in ("totals", "parities"):
+            for found in self.journal.image.newest.get(trace, {}).values():
                 chosen = plan_merge(found, fan_in=3, width=2, floor_rows=1)
                 if chosen:
                     self.journal.append(Merged(self.engine.merge(chosen)))

@@ -161,18 +161,18 @@ class DictEngine:
             "totals": {key: after[key] for key in after if after[key] != before.get(key)},
             "parities": {key: new[key] for key in change},
         }
-        for operator, values in wanted.items():
+        for trace, values in wanted.items():
             for shard in (0, 1):
                 mine = {key: value for key, value in sorted(values.items()) if key % 2 == shard}
-                if mine and (targets is None or shard in targets.get(operator, ())):
-                    layers.append(self._write(operator, shard, lower, upper, mine))
+                if mine and (targets is None or shard in targets.get(trace, ())):
+                    layers.append(self._write(trace, shard, lower, upper, mine))
         if change and (targets is None or 0 in targets.get("out", ())):
             layers.append(self._write("out", 0, lower, upper, change))
         return Outcome(tuple(layers), {"lasting": len(events)}, {})
 
-    def _state(self, operator: str, covers: Covers) -> dict[int, int]:
+    def _state(self, trace: str, covers: Covers) -> dict[int, int]:
         found: dict[int, int] = {}
-        for layers in covers(operator).values():
+        for layers in covers(trace).values():
             for layer in reversed(layers):
                 found |= {int(key): value for key, value in self.read(layer).items()}
         return found
@@ -188,15 +188,15 @@ class DictEngine:
         file = self.disk.files.get(layer.path)
         return file is not None and digest(file.content) == layer.checksum
 
-    def _write(self, operator: str, shard: int, lower: int, upper: int, values: Mapping[int, Any]) -> LayerInfo:
+    def _write(self, trace: str, shard: int, lower: int, upper: int, values: Mapping[int, Any]) -> LayerInfo:
         content = json.dumps(values).encode()
         self.written += 1
-        path = f"layers/{operator}/{shard}/{lower}-{upper}-{self.run}-{self.written:x}.arrow"
+        path = f"layers/{trace}/{shard}/{lower}-{upper}-{self.run}-{self.written:x}.arrow"
         self.disk.replace(path, content)
-        return LayerInfo(operator, shard, lower, upper, "upserts", path, len(values), len(content), digest(content))
+        return LayerInfo(trace, shard, lower, upper, "upserts", path, len(values), len(content), digest(content))
 
-    def blank(self, operator: str, shard: int, lower: int, upper: int, kind: Kind) -> LayerInfo:
-        return self._write(operator, shard, lower, upper, {})
+    def blank(self, trace: str, shard: int, lower: int, upper: int, kind: Kind) -> LayerInfo:
+        return self._write(trace, shard, lower, upper, {})
 
     def merge(self, layers: Sequence[LayerInfo]) -> LayerInfo:
         """Newest first."""
@@ -204,7 +204,7 @@ class DictEngine:
         for layer in reversed(layers):
             values |= self.read(layer)
         keyed = {int(key): value for key, value in sorted(values.items())}
-        return self._write(layers[0].operator, layers[0].shard, layers[-1].lower, layers[0].upper, keyed)
+        return self._write(layers[0].trace, layers[0].shard, layers[-1].lower, layers[0].upper, keyed)
 
 
 def digest(content: bytes) -> str:

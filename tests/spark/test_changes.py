@@ -154,7 +154,7 @@ def test_changes_count_in_the_order_of_the_input_through_stops_and_losses(quick:
         rejected = {source["description"]: source["rejectedRows"] for source in step["sources"]}
         assert rejected["json"] == rejected["given"] == sum(n for (_, epoch), n in told.items() if epoch == step["epoch"])
     for layer in list(ns.open(home).image.layers()):
-        if layer.operator.startswith(("parquet", "plain", "v_parquet", "v_plain")) and layer.shard == 1:
+        if layer.trace.startswith(("parquet", "plain", "v_parquet", "v_plain")) and layer.shard == 1:
             (home / layer.path).unlink()
     stepped(quick, inputs, home, range(0))
     judge(home, inputs)

@@ -27,7 +27,7 @@ class Collected:
 def checksum(home: Path, paths: list[Path], type: pa.DataType) -> tuple[int, str]:
     """Rows and checksum of the layer that the files become in a single shard."""
     collected = Collected()
-    work = Work(str(home), "flow", "run", "operator", 1, 2, 1, "upserts", {}, collected)  # type: ignore[arg-type]
+    work = Work(str(home), "flow", "run", "trace", 1, 2, 1, "upserts", {}, collected)  # type: ignore[arg-type]
     spec = Accumulation((type,), (pa.int64(),), (Result("sum", (0,), pa.int64()),))
     task = DirectTask(AccumulateTask(work, spec, None), Plain("s", ("k",), ("x",)), tuple(map(str, paths)))
     assert list(task.shard(0)) == []

@@ -127,8 +127,8 @@ def test_state_of_closed_windows_is_dropped_and_their_results_stay(undisturbed: 
     home, _ = undisturbed
     opened = Home(home)
     ends = []
-    for operator in ("totals/aggregate", "lists/regroup", "lists/regroup/rows"):
-        for cover in opened.image.newest[operator].values():
+    for trace in ("totals/aggregate", "lists/regroup", "lists/regroup/rows"):
+        for cover in opened.image.newest[trace].values():
             for block in open_layer(home, cover[-1]).blocks if cover[-1].upper > 4 else ():
                 ends += [end.second for end in pc.struct_field(block.column("k0"), "end").to_pylist()]
     assert ends and min(ends) == 30  # 26 is the watermark when the merged layers are read
@@ -145,8 +145,8 @@ def test_a_flow_that_stops_and_loses_layers_goes_on_as_if_nothing_had_happened(
     source.add(CHANGES[4].added["s"])
     stepping.epochs._open(5)  # it was to be the next one, and its watermark is not in its record
     stepping.close()
-    for operator in ("totals/aggregate", "lists/rows", "too_late/rows"):
-        for layers in Home(home).image.traces[operator].values():
+    for trace in ("totals/aggregate", "lists/rows", "too_late/rows"):
+        for layers in Home(home).image.traces[trace].values():
             for layer in layers:
                 (home / layer.path).unlink()
     again, source = flow_of(quick)

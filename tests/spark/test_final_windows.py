@@ -192,8 +192,8 @@ def test_a_flow_that_stops_and_loses_layers_tells_each_window_once_all_the_same(
         source.remove(change.removed.get("s", ()))
         stepping.step()
     stepping.close()
-    for operator in ("tens/final-2", "tens/rows", "visits/session/rows", "slid_once/panes"):
-        for layers in Home(home).image.traces[operator].values():
+    for trace in ("tens/final-2", "tens/rows", "visits/session/rows", "slid_once/panes"):
+        for layers in Home(home).image.traces[trace].values():
             for layer in layers[-2:]:
                 (home / layer.path).unlink()
     again, source = flow_of(quick, program)

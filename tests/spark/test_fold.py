@@ -123,7 +123,7 @@ def test_stops_and_lost_layers_change_nothing_for_a_fold_over_rows_that_come_and
     before, bits = contents(tmp_path), checksums(tmp_path)
     assert {row["k"]: sorted(row["ns"]) for row in ns.open(tmp_path).view("sums").to_pylist()} == {"a": [1, 3, 4], "b": [1, 2], "c": [1, 2]}
     for layer in list(ns.open(tmp_path).image.layers()):
-        if layer.operator in ("told/fold", "told/rows") and layer.lower > 1:
+        if layer.trace in ("told/fold", "told/rows") and layer.lower > 1:
             (tmp_path / layer.path).unlink()
     stepping = Stepping(declared(quick, steps)[0].program(), tmp_path, 2)
     stepping.close()
@@ -163,9 +163,9 @@ class Draws:
             life.close()
         return life
 
-    def lose(self, operator: str, epoch: int) -> None:
+    def lose(self, trace: str, epoch: int) -> None:
         for layer in ns.open(self.home).image.layers():
-            if (layer.operator, layer.lower) == (operator, epoch):
+            if (layer.trace, layer.lower) == (trace, epoch):
                 (self.home / layer.path).unlink(missing_ok=True)
 
     def draws(self, at: int) -> list[dict[str, Any]]:
@@ -181,9 +181,9 @@ def test_a_fold_that_is_not_deterministic_is_repeated_from_its_record(
     draws.live([("a", 1), ("b", 1)], [("a", 2)], [("a", 3), ("b", 3)])
     before, all_draws = contents(draws.home), draws.draws(3)
     assert [row["before"] for row in all_draws[2:]] == [all_draws[0]["drawn"], all_draws[2]["drawn"], all_draws[1]["drawn"]]
-    for operator in ("counts/aggregate", "draws/rows"):
-        draws.lose(operator, 2)
-        draws.lose(operator, 3)
+    for trace in ("counts/aggregate", "draws/rows"):
+        draws.lose(trace, 2)
+        draws.lose(trace, 3)
     assert draws.live().recovered.recomputed and contents(draws.home) == before
 
     broken = Draws(quick, tmp_path / "broken")

@@ -50,7 +50,7 @@ def test_epochs_shards_and_merging_do_not_matter(quick: SparkSession, tmp_path: 
     whole = fed(quick, tmp_path / "one", 1, shards=2)
     assert all(whole.values())
     assert fed(quick, tmp_path / "merged", 2, shards=3, settle=True) == whole
-    merged = {layer.operator for layer in ns.open(tmp_path / "merged").image.layers() if layer.upper > layer.lower + 1}
+    merged = {layer.trace for layer in ns.open(tmp_path / "merged").image.layers() if layer.upper > layer.lower + 1}
     assert merged >= {"pairs/join/left", "pairs/join/right", "kept/matches-2"}
 
 
@@ -66,8 +66,8 @@ def test_equal_joins_are_one_operator_and_each_runs_once(quick: SparkSession, tm
     names = [operator.name for operator in flow._compiler.graph.operators if isinstance(operator, JoinNode)]
     assert "pairs/join" in names and not any(name.startswith("again/") for name in names)
     fed(quick, tmp_path, 1, shards=3)
-    runs = [(receipt.operator, receipt.shard, receipt.epoch) for receipt in handed_in]
-    assert len(runs) == len(set(runs)) and {"pairs/join/left", "twins/join/right", "few/rows"} <= {operator for operator, _, _ in runs}
+    runs = [(receipt.trace, receipt.shard, receipt.epoch) for receipt in handed_in]
+    assert len(runs) == len(set(runs)) and {"pairs/join/left", "twins/join/right", "few/rows"} <= {trace for trace, _, _ in runs}
 
 
 def test_a_program_that_takes_the_column_of_the_other_side_has_changed(quick: SparkSession, tmp_path: Path) -> None:
@@ -87,5 +87,5 @@ def test_a_program_that_takes_the_column_of_the_other_side_has_changed(quick: Sp
 def test_a_side_that_cannot_have_changed_is_not_computed(quick: SparkSession, tmp_path: Path) -> None:
     flow, sources = declared(quick)
     run_all(flow, tmp_path, [lambda: [sources[name].add(ROWS[name]) for name in sources], lambda: sources["a"].add([(1, 1)])], shards=2)
-    written = {operator for operator, _, epoch in checksums(tmp_path) if epoch == 2}
+    written = {trace for trace, _, epoch in checksums(tmp_path) if epoch == 2}
     assert "pairs/join/left" in written and "pairs/rows" in written and "pairs/join/right" not in written

@@ -44,10 +44,10 @@ def test_each_operator_runs_once_per_shard_and_epoch(spark: SparkSession, tmp_pa
     flow, source = fan_out(spark)
     feeds = [lambda: source.add([(k, k) for k in range(20)]), lambda: source.add([(3, 100)]), lambda: source.remove([(3, 3), (4, 4)])]
     run_all(flow, tmp_path, feeds, shards=SHARDS)
-    runs = [(receipt.operator, receipt.shard, receipt.epoch) for receipt in handed_in]
+    runs = [(receipt.trace, receipt.shard, receipt.epoch) for receipt in handed_in]
     assert len(runs) == len(set(runs))
-    assert {shard for operator, shard, epoch in runs if operator == "first/aggregate" and epoch == 1} == set(range(SHARDS))
-    assert {operator for operator, _, _ in runs} >= {"first/aggregate", "big/rows", "second/aggregate", "third/regroup"}
+    assert {shard for trace, shard, epoch in runs if trace == "first/aggregate" and epoch == 1} == set(range(SHARDS))
+    assert {trace for trace, _, _ in runs} >= {"first/aggregate", "big/rows", "second/aggregate", "third/regroup"}
 
 
 @pytest.mark.parametrize("stateful", [False, True])
@@ -102,7 +102,7 @@ def test_the_same_work_done_twice_counts_once() -> None:
 def test_two_attempts_with_different_results_stop_the_flow(other: str | None) -> None:
     with pytest.raises(ns.Internal) as error:
         agreed([receipt("aa"), receipt(other)])
-    assert 'operator "v/aggregate", shard 0' in str(error.value) and "not deterministic" in error.value.hint
+    assert 'trace "v/aggregate", shard 0' in str(error.value) and "not deterministic" in error.value.hint
 
 
 def test_a_run_whose_attempts_disagree_ends_with_that_error(

@@ -31,29 +31,29 @@ ALIKE = [  # Spark prints both the same
 ]
 
 
-def _operators(spark: SparkSession, query: str) -> dict[str, str]:
+def _fingerprints(spark: SparkSession, query: str) -> dict[str, str]:
     flow = ns.Flow("f", spark)
     flow.source("s", ns.memory("a array<int>, b array<int>, n int, m int, t string"))
     flow.sql(f"create view v as {query}")
-    return flow.program().declaration(1).operators
+    return flow.program().declaration(1).fingerprints
 
 
 def test_a_lambda_whose_variables_change_places_is_another_program(quick: SparkSession) -> None:
     queries = [f"select zip_with(a, b, (x, y) -> {body}) c, count(*) n from s group by 1" for body in ("x - y", "y - x", "x - x")]
-    one, other, third = (_operators(quick, query) for query in queries)
+    one, other, third = (_fingerprints(quick, query) for query in queries)
     assert one != other and one != third and other != third
-    assert one == _operators(quick, queries[0].replace("x", "p").replace("y", "q").replace("bq", "by"))
+    assert one == _fingerprints(quick, queries[0].replace("x", "p").replace("y", "q").replace("bq", "by"))
 
 
 def test_calls_that_spark_prints_alike_are_different_programs(quick: SparkSession) -> None:
     for one, other in ALIKE:
-        first, second, again = (_operators(quick, f"select {call} c from s") for call in (one, other, one))
+        first, second, again = (_fingerprints(quick, f"select {call} c from s") for call in (one, other, one))
         assert first != second and first == again, (one, other)
 
 
 def test_a_table_in_the_query_counts_by_its_rows(quick: SparkSession) -> None:
     one, again, other, maps, same = (
-        _operators(quick, f"select n, y from s join (values (1, {value}), (2, {value})) v(x, y) on n = x")
+        _fingerprints(quick, f"select n, y from s join (values (1, {value}), (2, {value})) v(x, y) on n = x")
         for value in ("3", "3", "4", "map('a', array(1))", "map('a', array(1))")
     )
     assert one == again and one != other and maps == same
@@ -63,7 +63,7 @@ def test_a_function_that_returns_another_type_is_another_program(quick: SparkSes
     def declared(type: str) -> dict[str, str]:
         flow = ns.Flow("f", quick)
         flow.view("v", flow.source("s", ns.memory("n int")).select(F.udf(lambda n: n, type)("n").alias("c")))
-        return flow.program().declaration(1).operators
+        return flow.program().declaration(1).fingerprints
 
     assert declared("int") != declared("bigint") and declared("int") == declared("int")
 
@@ -88,6 +88,6 @@ def test_distinct_aggregates_side_by_side_are_the_same_program_each_time(quick: 
     found = set()
     for _ in range(8):
         quick.range(3).selectExpr("id + 1 as x")  # takes some of the numbers that Spark gives out
-        found.add(str(_operators(quick, f"{query} from s group by t")))
+        found.add(str(_fingerprints(quick, f"{query} from s group by t")))
     assert len(found) == 1
-    assert found != {str(_operators(quick, f"{query.replace('sum(distinct m)', 'avg(distinct m)')} from s group by t"))}
+    assert found != {str(_fingerprints(quick, f"{query.replace('sum(distinct m)', 'avg(distinct m)')} from s group by t"))}

@@ -18,7 +18,7 @@ DIFFS = pa.record_batch({"_hash": HASHES, "_row": HASHES, "c0": pa.array(["a", "
 
 
 def opened(home: Path, kind: Kind, lower: int, upper: int, *blocks: pa.RecordBatch) -> Layer:
-    facts: dict[str, Any] = {"flow": "f", "operator": "o", "shard": 0, "lower": lower, "upper": upper, "kind": kind, "run": "r"}
+    facts: dict[str, Any] = {"flow": "f", "trace": "o", "shard": 0, "lower": lower, "upper": upper, "kind": kind, "run": "r"}
     return verify(open_layer(home, write_layer(home, f"{kind}{lower}-{upper}.arrow", blocks, **facts)))
 
 

@@ -37,7 +37,7 @@ def test_few_others_pass() -> None:
 def layer(home: Path, hashes: np.ndarray[Any, Any], epoch: int, with_bloom: bool, rows: int = 262_144) -> Layer:
     columns = [pa.array(hashes), pa.array(hashes.view(np.int64)), pa.array(np.full(len(hashes), epoch))]
     blocks = split_blocks(pa.RecordBatch.from_arrays(columns, names=["_hash", "k0", "n"]), rows)
-    facts: dict[str, Any] = {"flow": "f", "operator": "o", "shard": 0, "lower": epoch, "upper": epoch + 1, "kind": "upserts", "run": "r"}
+    facts: dict[str, Any] = {"flow": "f", "trace": "o", "shard": 0, "lower": epoch, "upper": epoch + 1, "kind": "upserts", "run": "r"}
     return open_layer(home, write_layer(home, f"{epoch}-{with_bloom}.arrow", blocks, with_bloom=with_bloom, **facts))
 
 

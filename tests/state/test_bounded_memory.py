@@ -20,7 +20,7 @@ def written(home: Path, number: int) -> LayerInfo:
     hashes = keys.astype(np.uint64) << np.uint64(40)
     columns = {"_hash": hashes, "k0": keys, "n": np.ones(ROWS, np.int64), "sum0.0": keys * number}
     blocks = split_blocks(pa.RecordBatch.from_pydict(columns), rows=BLOCK)
-    facts = {"flow": "f", "operator": "o", "shard": 0, "lower": number, "upper": number + 1, "kind": "upserts", "run": "r"}
+    facts = {"flow": "f", "trace": "o", "shard": 0, "lower": number, "upper": number + 1, "kind": "upserts", "run": "r"}
     return write_layer(home, f"{number}.arrow", blocks, **facts)
 
 
@@ -31,7 +31,7 @@ def test_merging_scanning_and_looking_up_hold_a_fraction_of_the_state(tmp_path: 
     needles = layers[0].hashes(0)[:1000]
 
     def merge() -> None:
-        facts = {"flow": "f", "operator": "o", "shard": 0, "lower": 1, "upper": LAYERS + 1, "kind": "upserts", "run": "r"}
+        facts = {"flow": "f", "trace": "o", "shard": 0, "lower": 1, "upper": LAYERS + 1, "kind": "upserts", "run": "r"}
         write_layer(tmp_path, "merged.arrow", merge_upserts(layers, drop_tombstones=True, block_rows=BLOCK), **facts)
 
     def read() -> None:

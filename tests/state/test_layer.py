@@ -29,7 +29,7 @@ def batch_of(rows: int, seed: int = 0) -> pa.RecordBatch:
 
 
 def write(home: Path, blocks: list[pa.RecordBatch], path: str = "totals/0/1.arrow", **facts: object) -> LayerInfo:
-    arguments = {"flow": "shop", "operator": "totals", "shard": 3, "lower": 5, "upper": 7, "kind": "upserts", "run": "r1"} | facts
+    arguments = {"flow": "shop", "trace": "totals", "shard": 3, "lower": 5, "upper": 7, "kind": "upserts", "run": "r1"} | facts
     return write_layer(home, path, blocks, **arguments)  # type: ignore[arg-type]
 
 
@@ -103,7 +103,7 @@ def test_a_truncated_file_is_refused_even_when_the_journal_agrees_with_its_lengt
 
 def test_another_layer_under_the_same_name_is_corrupt(tmp_path: Path) -> None:
     info = write(tmp_path, [batch_of(3)])
-    for wrong in [replace(info, shard=4), replace(info, upper=8), replace(info, operator="x"), replace(info, rows=4)]:
+    for wrong in [replace(info, shard=4), replace(info, upper=8), replace(info, trace="x"), replace(info, rows=4)]:
         with pytest.raises(Corrupt):
             open_layer(tmp_path, wrong)
     with pytest.raises(Corrupt, match="checksum"):
@@ -233,7 +233,7 @@ def test_only_sums_are_zero_when_missing() -> None:
 
 
 def test_the_hashes_by_which_blocks_are_skipped_are_compared_when_a_layer_is_opened(tmp_path: Path) -> None:
-    facts: dict[str, Any] = {"flow": "f", "operator": "o", "shard": 0, "lower": 1, "upper": 2, "kind": "upserts", "run": "r"}
+    facts: dict[str, Any] = {"flow": "f", "trace": "o", "shard": 0, "lower": 1, "upper": 2, "kind": "upserts", "run": "r"}
     hashes = np.array([7, 8, 9], np.uint64)
     blocks = [pa.record_batch({"_hash": pa.array(hashes + 10 * number), "n": pa.array([1, 1, 1])}) for number in range(2)]
     info = write_layer(tmp_path, "a.arrow", blocks, **facts)

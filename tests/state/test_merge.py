@@ -35,7 +35,7 @@ def bytes_of(columns: list[pa.Array]) -> list[bytes]:
 
 def open_blocks(home: Path, kind: str, epoch: int, batch: pa.RecordBatch, block_rows: int, upper: int | None = None) -> Layer:
     upper = upper or epoch + 1
-    facts: dict[str, Any] = {"flow": "f", "operator": "o", "shard": 0, "lower": epoch, "upper": upper, "kind": kind, "run": "r"}
+    facts: dict[str, Any] = {"flow": "f", "trace": "o", "shard": 0, "lower": epoch, "upper": upper, "kind": kind, "run": "r"}
     path = f"{epoch}-{upper}.arrow"
     return open_layer(home, write_layer(home, path, split_blocks(batch, block_rows), schema=batch.schema, **facts))
 

@@ -18,6 +18,7 @@ from nosync.compile.fingerprint import FOLD_MARK, fingerprint, text
 from nosync.compile.refusal import check_key
 from nosync.graph.nodes import DIFF, HASH, Hole, Operator, Template
 from nosync.model.errors import Refused
+from nosync.model.identifiers import TraceName
 from nosync.model.picture import Account
 from nosync.model.watermark import EventClock
 
@@ -73,9 +74,9 @@ class FoldNode(Operator):
         return self.clock is not None
 
     @property
-    def timers(self) -> str | None:
+    def timers(self) -> TraceName | None:
         """The trace of its timers."""
-        return None if self.clock is None else f"{self.name}/timers"
+        return None if self.clock is None else TraceName(f"{self.name}/timers")
 
     @property
     def fed(self) -> StructType:
@@ -88,12 +89,12 @@ class FoldNode(Operator):
         return True
 
     @property
-    def record(self) -> str | None:
-        return None if self.folding.deterministic else f"{self.name}/told"
+    def record(self) -> TraceName | None:
+        return None if self.folding.deterministic else TraceName(f"{self.name}/told")
 
     @property
-    def traces(self) -> tuple[str, ...]:
-        return tuple(trace for trace in (self.name, self.timers, self.record) if trace is not None)
+    def traces(self) -> tuple[TraceName, ...]:
+        return tuple(trace for trace in (self.trace, self.timers, self.record) if trace is not None)
 
     @property
     def account(self) -> Account:

@@ -27,10 +27,10 @@ def merge(home: str, flow: str, run: str, order: dict[str, Any]) -> LayerInfo:
         merged = merge_diffs(layers, expired=expired)
     return write_layer(
         home,
-        layer_path(newest.operator, newest.shard, oldest.lower, newest.upper, run),
+        layer_path(newest.trace, newest.shard, oldest.lower, newest.upper, run),
         merged,
         flow=flow,
-        operator=newest.operator,
+        trace=newest.trace,
         shard=newest.shard,
         lower=oldest.lower,
         upper=newest.upper,

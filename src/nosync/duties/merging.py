@@ -15,20 +15,22 @@ from typing import IO
 
 from nosync.journal.image import Image
 from nosync.model.errors import Corrupt, Unavailable
+from nosync.model.identifiers import TraceName
 from nosync.model.layers import LayerInfo
 from nosync.model.watermark import Expiry
 from nosync.recovery.suspicion import START_AGAIN
 from nosync.state.spine import plan_merge
 from nosync.tiers.background import close_pipes, spawn
 
-NO_EXPIRIES: Mapping[str, Expiry] = {}
+Expiries = Mapping[TraceName, Expiry]
+NO_EXPIRIES: Expiries = {}
 
 
 class Merger:
     """One merging process for one home. Merges of different traces follow one another, the longest cover first."""
 
     def __init__(
-        self, home: str, flow: str, run: str, unmerged: frozenset[str] = frozenset(), expiries: Mapping[str, Expiry] = NO_EXPIRIES
+        self, home: str, flow: str, run: str, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES
     ) -> None:
         self._unmerged, self._expiries = unmerged, expiries
         self._arguments = (home, flow, run)
@@ -112,19 +114,19 @@ class Merger:
 
 
 def next_merge(
-    image: Image, unmerged: frozenset[str] = frozenset(), expiries: Mapping[str, Expiry] = NO_EXPIRIES
+    image: Image, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES
 ) -> dict[str, object] | None:
     """The merge that shortens the longest cover, or None. Outputs of sinks stay epoch by epoch: they are `unmerged`."""
     best: tuple[int, tuple[LayerInfo, ...], bool] | None = None
-    for operator, covers in image.newest.items():
-        for found in covers.values() if operator not in unmerged else ():
+    for trace, covers in image.newest.items():
+        for found in covers.values() if trace not in unmerged else ():
             layers = plan_merge(found)
             if layers and (best is None or len(found) > best[0]):
                 best = (len(found), layers, layers[-1] == found[-1])
     if best is None:
         return None
     _, layers, bottom = best
-    expiry = expiries.get(layers[0].operator) if bottom else None
+    expiry = expiries.get(layers[0].trace) if bottom else None
     return {"layers": [layer.to_json() for layer in layers], "bottom": bottom, "expired": _expired(expiry, layers[0].upper, image)}
 
 

@@ -2,7 +2,7 @@
 
 A node computes a collection: each epoch its change is a DataFrame of its columns followed by, where the rows are still placed
 by shard, `_hash`, and last `_diff`. A template is a piece of Spark's plan with holes where the changes of other nodes go.
-Nodes own templates; only stateful nodes own state, known by the operator's name.
+Nodes own templates; only stateful nodes own traces.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from nosync.bridge.catalyst import Catalyst, Java, Target
+from nosync.model.identifiers import TraceName
 from nosync.model.picture import Account
 from nosync.model.watermark import Expiry, Moment
 
@@ -124,9 +125,14 @@ class Operator:
         return self.feed.fingerprint
 
     @property
-    def traces(self) -> tuple[str, ...]:
-        """The names under which it keeps state."""
-        return (self.name,)
+    def trace(self) -> TraceName:
+        """The trace that has the operator's own name."""
+        return TraceName(self.name)
+
+    @property
+    def traces(self) -> tuple[TraceName, ...]:
+        """All that it keeps state in."""
+        return (self.trace,)
 
     @property
     def whole(self) -> bool:
@@ -149,7 +155,7 @@ class Operator:
         return Account("state by key")
 
     @property
-    def record(self) -> str | None:
+    def record(self) -> TraceName | None:
         """The trace that holds what it told, where telling again might come out differently: a replay reads it there."""
         return None
 
@@ -191,8 +197,9 @@ class ViewNode:
         return self.body.append_only
 
     @property
-    def operator(self) -> str:
-        return self.backing.node.name if self.backing else self.kept or f"{self.name}/rows"
+    def trace(self) -> TraceName:
+        """The trace that holds its rows."""
+        return TraceName(self.backing.node.name if self.backing else self.kept or f"{self.name}/rows")
 
 
 @dataclass(eq=False, slots=True)

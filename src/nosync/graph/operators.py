@@ -10,6 +10,7 @@ from nosync.kernels.accumulate import Accumulation
 from nosync.kernels.join import Joining
 from nosync.kernels.matching import Matching
 from nosync.kernels.top import Limit
+from nosync.model.identifiers import TraceName
 from nosync.model.picture import CHANGE, GROUPS, Account
 
 
@@ -60,8 +61,8 @@ class RegroupNode(Operator):
     why: str = ""
 
     @property
-    def traces(self) -> tuple[str, ...]:
-        return (f"{self.name}/rows", self.name)
+    def traces(self) -> tuple[TraceName, ...]:
+        return TraceName(f"{self.name}/rows"), self.trace
 
     @property
     def whole(self) -> bool:
@@ -83,8 +84,8 @@ class JoinNode(Operator):
     payloads: tuple[pa.Schema, pa.Schema]
 
     @property
-    def traces(self) -> tuple[str, ...]:
-        return (f"{self.name}/left", f"{self.name}/right")
+    def traces(self) -> tuple[TraceName, ...]:
+        return TraceName(f"{self.name}/left"), TraceName(f"{self.name}/right")
 
     @property
     def account(self) -> Account:

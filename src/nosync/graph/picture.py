@@ -58,8 +58,8 @@ def _view_box(node: ViewNode, graph: Graph, before: tuple[str, ...]) -> Box:
         return Box(node.name, "view", "view", what=columns, keeps=keeps, steps=steps, inputs=before)
     if sink is not None:
         keeps, why = "what each epoch adds and removes", "until the sink has it, and for history"
-        return Box(sink, "sink", "sink", columns, keeps, why, CHANGE, steps=steps, inputs=before, traces=(node.operator,))
-    return Box(node.name, "view", "view", columns, "its rows", READABLE, CHANGE, steps=steps, inputs=before, traces=(node.operator,))
+        return Box(sink, "sink", "sink", columns, keeps, why, CHANGE, steps=steps, inputs=before, traces=(node.trace,))
+    return Box(node.name, "view", "view", columns, "its rows", READABLE, CHANGE, steps=steps, inputs=before, traces=(node.trace,))
 
 
 def spoken(plan: Java) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from nosync.graph.lateness import clocks
 from nosync.graph.nodes import Branch, Graph, Node, Operator, ViewNode
 from nosync.graph.traces import stateful_nodes, traces_of
+from nosync.model.identifiers import TraceName
 from nosync.model.watermark import EventClock, Expiry
 
 
@@ -27,12 +28,12 @@ def timed_sources(graph: Graph) -> frozenset[str]:
     return frozenset(name for node in stateful_nodes(graph) for clock in _clocks(node) for name, _ in clock.delays)
 
 
-def timed_traces(graph: Graph) -> frozenset[str]:
+def timed_traces(graph: Graph) -> frozenset[TraceName]:
     """State that depends on the watermark of each epoch, or on its number."""
     return frozenset(trace for node in stateful_nodes(graph) if any(_clocks(node)) for trace in traces_of(node))
 
 
-def expiries(graph: Graph) -> dict[str, Expiry]:
+def expiries(graph: Graph) -> dict[TraceName, Expiry]:
     """By trace, which of its rows are of no use any more."""
     known = [operator for operator in graph.operators if operator.expiries]
     return {trace: expiry for operator in known for trace, expiry in zip(operator.traces, operator.expiries, strict=True)}

@@ -11,9 +11,10 @@ import pyarrow as pa
 from nosync.history.reader import rows
 from nosync.history.record import ViewRecord
 from nosync.journal.chain import read_chain
-from nosync.journal.image import Covers, Image
+from nosync.journal.image import Image
 from nosync.journal.past import Shelves, image_at
 from nosync.model.errors import Corrupt, Invalid, NotInHistory
+from nosync.model.layers import Covers
 from nosync.model.picture import Picture
 from nosync.model.store import Store
 from nosync.state.finest import finest
@@ -129,14 +130,14 @@ def covers_at(image: Image, record: ViewRecord, name: str, at: int | None, past:
     if at is not None and not 1 <= epoch <= image.epoch:
         kept = f"Ask for epoch 1 to {image.epoch}." if image.epoch else "No epoch has been computed yet."
         raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=kept)
-    begun = image.begun.get(record.operator)
+    begun = image.begun.get(record.trace)
     if begun is not None and epoch < begun.epoch and at is not None:
         hint = f"Ask for epoch {begun.epoch} or later: the view came with a changed program then."
         raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=hint)
     known = past.image_at(image, epoch, begun.number if begun else 0)
-    for layers in known.traces.get(record.operator, {}).values():
+    for layers in known.traces.get(record.trace, {}).values():
         spanning = next((layer for layer in finest(layers) if layer.lower <= epoch < layer.upper - 1), None)
         if spanning is not None:
             hint = f"Ask for epoch {spanning.lower - 1} or {spanning.upper - 1}: those between were computed at once after a failure."
             raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=hint)
-    return known.covers(record.operator, epoch)
+    return known.covers(record.trace, epoch)

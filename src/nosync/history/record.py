@@ -7,21 +7,22 @@ from typing import Any
 import pyarrow as pa
 
 from nosync.kernels.accumulate import Accumulation, Result
+from nosync.model.identifiers import TraceName
 from nosync.model.layers import Kind
 
 
 @dataclass(frozen=True, slots=True)
 class ViewRecord:
-    """A view's schema and the operator whose state holds its rows. With `spec`, the rows are `columns` of its keys and results."""
+    """A view's schema and the trace whose state holds its rows. With `spec`, the rows are `columns` of its keys and results."""
 
     schema: pa.Schema
-    operator: str
+    trace: TraceName
     kind: Kind
     spec: Accumulation | None = None
     columns: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        text: dict[str, Any] = {"schema": _pack(self.schema), "operator": self.operator, "kind": self.kind}
+        text: dict[str, Any] = {"schema": _pack(self.schema), "trace": self.trace, "kind": self.kind}
         if self.spec is not None:
             text["columns"] = list(self.columns)
             text["spec"] = {
@@ -37,7 +38,7 @@ class ViewRecord:
     def from_json(text: dict[str, Any]) -> "ViewRecord":
         schema = _unpack(text["schema"])
         if "spec" not in text:
-            return ViewRecord(schema, text["operator"], text["kind"])
+            return ViewRecord(schema, text["trace"], text["kind"])
         spec = text["spec"]
         results = tuple(
             Result(function, tuple(inputs), type, overflow, words)
@@ -45,7 +46,7 @@ class ViewRecord:
         )
         keys, inputs = tuple(_unpack(spec["keys"]).types), tuple(_unpack(spec["inputs"]).types)
         accumulation = Accumulation(keys, inputs, results, spec["whole"])
-        return ViewRecord(schema, text["operator"], text["kind"], accumulation, tuple(text["columns"]))
+        return ViewRecord(schema, text["trace"], text["kind"], accumulation, tuple(text["columns"]))
 
 
 def _unnamed(types: tuple[pa.DataType, ...]) -> pa.Schema:

@@ -6,6 +6,7 @@ Each is one JSON object with its kind under "entry".
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from nosync.model.identifiers import TraceName
 from nosync.model.layers import LayerInfo
 
 Slice = dict[str, Any]  # what a source needs to read the same rows again; only the source looks inside
@@ -13,25 +14,26 @@ Slice = dict[str, Any]  # what a source needs to read the same rows again; only 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What the home belongs to: written once, and again when a run starts with another program (see `Adopted`). State of operators that
-    it does not name is dropped; their names are `retired`, and never used again.
+    """What the home belongs to: written once, and again when a run starts with another program (see `Adopted`). Traces that it does
+    not name are dropped; their names are `retired`, and never used again.
 
-    `feeders` say for each operator whose state it is computed from, `stepwise` which must be recomputed epoch by epoch, `unrepeatable`
-    which cannot be at all, `records` where what those told is kept: so what a recovery would do can be told without the program.
+    `fingerprints` say of each operator and view that keeps state what it computes; `feeders` of each trace which ones it is computed
+    from, `stepwise` which traces must be recomputed epoch by epoch, `unrepeatable` which cannot be at all, `records` where what those
+    emitted is kept: so what a recovery would do is known without the program.
     `picture` is what `explain` tells of the graph.
     """
 
     flow: str
     shards: int
     settings: dict[str, str]
-    operators: dict[str, str]
+    fingerprints: dict[str, str]
     views: dict[str, dict[str, Any]]
     sinks: dict[str, dict[str, Any]] = field(default_factory=dict)
-    feeders: dict[str, list[str]] = field(default_factory=dict)
+    feeders: dict[TraceName, list[TraceName]] = field(default_factory=dict)
     picture: list[dict[str, Any]] = field(default_factory=list)
-    stepwise: list[str] = field(default_factory=list)
-    unrepeatable: list[str] = field(default_factory=list)
-    records: list[str] = field(default_factory=list)
+    stepwise: list[TraceName] = field(default_factory=list)
+    unrepeatable: list[TraceName] = field(default_factory=list)
+    records: list[TraceName] = field(default_factory=list)
     retired: list[str] = field(default_factory=list)
 
 
@@ -93,7 +95,7 @@ class Adopted:
 
     epoch: int
     layers: tuple[LayerInfo, ...]
-    begun: dict[str, int]
+    begun: dict[TraceName, int]
     empty: bool
     released: dict[str, int]
     seen: list[tuple[int, dict[str, int]]] = field(default_factory=list)

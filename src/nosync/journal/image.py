@@ -26,11 +26,11 @@ from nosync.journal.entries import (
     from_json,
     to_json,
 )
-from nosync.model.layers import LayerInfo
+from nosync.model.identifiers import TraceName
+from nosync.model.layers import Covers, LayerInfo
 from nosync.model.watermark import newest
 from nosync.state.cover import cover
 
-Covers = dict[int, tuple[LayerInfo, ...]]
 RECENT = 16  # epochs whose event times are kept
 
 
@@ -55,19 +55,19 @@ class Image:
     computed_in: dict[int, int] = field(default_factory=dict)
     epoch: int = 0
     since: int = 0
-    traces: dict[str, dict[int, list[LayerInfo]]] = field(default_factory=dict)
-    newest: dict[str, Covers] = field(default_factory=dict)
+    traces: dict[TraceName, dict[int, list[LayerInfo]]] = field(default_factory=dict)
+    newest: dict[TraceName, Covers] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
     rejected: dict[str, int] = field(default_factory=dict)
     kept_layers: int = 0
-    kept_bytes: dict[str, int] = field(default_factory=dict)
+    kept_bytes: dict[TraceName, int] = field(default_factory=dict)
     reached: dict[str, int] = field(default_factory=dict)
     releasing: dict[str, int] = field(default_factory=dict)
     released: dict[str, int] = field(default_factory=dict)
     trimmed: dict[str, int] = field(default_factory=dict)
     swept: tuple[int, int] = (0, 0)
     seen: dict[int, dict[str, int]] = field(default_factory=dict)
-    begun: dict[str, Begun] = field(default_factory=dict)
+    begun: dict[TraceName, Begun] = field(default_factory=dict)
 
     def apply(self, number: int, entry: Entry) -> None:
         self.number = number
@@ -114,28 +114,28 @@ class Image:
     def _place(self, layers: Iterable[LayerInfo]) -> None:
         """Adds layers to their traces, and to the newest covers in the place of what they collapse."""
         for layer in layers:
-            self.traces.setdefault(layer.operator, {}).setdefault(layer.shard, []).append(layer)
-            covers = self.newest.setdefault(layer.operator, {})
+            self.traces.setdefault(layer.trace, {}).setdefault(layer.shard, []).append(layer)
+            covers = self.newest.setdefault(layer.trace, {})
             known = covers.get(layer.shard, ())
             newer = tuple(other for other in known if other.lower >= layer.upper)
             older = tuple(other for other in known if other.upper <= layer.lower)
             covers[layer.shard] = (*newer, layer, *older)
             self.kept_layers += 1
-            self.kept_bytes[layer.operator] = self.kept_bytes.get(layer.operator, 0) + layer.bytes
+            self.kept_bytes[layer.trace] = self.kept_bytes.get(layer.trace, 0) + layer.bytes
 
     def _replace(self, layers: Iterable[LayerInfo]) -> None:
         """Adds layers that need not fit between the others; covers are put together anew."""
         for layer in layers:
-            trace = self.traces.setdefault(layer.operator, {}).setdefault(layer.shard, [])
-            if all(layer.path != other.path for other in trace):
-                trace.append(layer)
+            known = self.traces.setdefault(layer.trace, {}).setdefault(layer.shard, [])
+            if all(layer.path != other.path for other in known):
+                known.append(layer)
                 self.kept_layers += 1
-                self.kept_bytes[layer.operator] = self.kept_bytes.get(layer.operator, 0) + layer.bytes
-            self._cover_anew(layer.operator, layer.shard)
+                self.kept_bytes[layer.trace] = self.kept_bytes.get(layer.trace, 0) + layer.bytes
+            self._cover_anew(layer.trace, layer.shard)
 
-    def _cover_anew(self, operator: str, shard: int) -> None:
-        found = cover(self.traces[operator][shard], self.epoch)
-        covers = self.newest.setdefault(operator, {})
+    def _cover_anew(self, trace: TraceName, shard: int) -> None:
+        found = cover(self.traces[trace][shard], self.epoch)
+        covers = self.newest.setdefault(trace, {})
         if found:
             covers[shard] = found
         else:
@@ -143,30 +143,33 @@ class Image:
 
     def _lose(self, paths: frozenset[str]) -> None:
         """Covers are put together anew from what is left; the gaps are filled by the layers that come with the same entry."""
-        for operator, shards in self.traces.items():
+        for trace, shards in self.traces.items():
             for shard, layers in shards.items():
                 left = [layer for layer in layers if layer.path not in paths]
                 if len(left) < len(layers):
                     self.kept_layers -= len(layers) - len(left)
-                    self.kept_bytes[operator] -= sum(layer.bytes for layer in layers if layer.path in paths)
+                    self.kept_bytes[trace] -= sum(layer.bytes for layer in layers if layer.path in paths)
                     shards[shard] = left
-                    self._cover_anew(operator, shard)
+                    self._cover_anew(trace, shard)
 
-    def _keep(self, traces: frozenset[str]) -> None:
+    def _keep(self, traces: frozenset[TraceName]) -> None:
         """Drops what a new program has no use for; a declaration that names no traces leaves all."""
-        for gone in [trace for trace in self.traces if trace not in traces] if traces else ():
+        self._drop(frozenset(self.traces) - traces if traces else frozenset())
+        self.begun = {trace: begun for trace, begun in self.begun.items() if trace in traces}
+
+    def _drop(self, traces: Iterable[TraceName]) -> None:
+        for gone in traces:
             self.kept_layers -= sum(map(len, self.traces.pop(gone).values()))
             self.newest.pop(gone, None)
             self.kept_bytes.pop(gone, None)
-        self.begun = {trace: begun for trace, begun in self.begun.items() if trace in traces}
 
-    def only(self, traces: Container[str]) -> "Image":
+    def only(self, traces: Container[TraceName]) -> "Image":
         """As if nothing but these traces were there; the same image where that is so."""
         kept = frozenset(trace for trace in self.traces if trace in traces)
         if len(kept) == len(self.traces):
             return self
         other = self.copy()
-        other._keep(kept | {""})
+        other._drop(frozenset(other.traces) - kept)
         return other
 
     def _roll_back(self, epoch: int) -> None:
@@ -183,11 +186,11 @@ class Image:
             for name, count in counts.items():
                 totals[name] = totals.get(name, 0) + sign * count
 
-    def covers(self, operator: str, at: int) -> Covers:
-        """Per shard, the layers that hold the operator's state as of an epoch (from `since` on), newest first."""
+    def covers(self, trace: TraceName, at: int) -> Covers:
+        """Per shard, the layers that hold the trace's state as of an epoch (from `since` on), newest first."""
         if at == self.epoch:
-            return dict(self.newest.get(operator, {}))
-        return {shard: found for shard, layers in self.traces.get(operator, {}).items() if (found := cover(layers, at))}
+            return dict(self.newest.get(trace, {}))
+        return {shard: found for shard, layers in self.traces.get(trace, {}).items() if (found := cover(layers, at))}
 
     def seen_before(self, epoch: int) -> dict[str, int]:
         """The newest event time, by source, that epochs before this one have brought. Known for new epochs and for the ends of layers."""
@@ -210,9 +213,9 @@ class Image:
 
     def forget_past(self, keep_from: int) -> None:
         """Leaves the newest covers, and what belongs to epochs from `keep_from` on."""
-        for operator, shards in self.traces.items():
+        for trace, shards in self.traces.items():
             for shard, layers in shards.items():
-                newest = {layer.path for layer in self.newest[operator].get(shard, ())}
+                newest = {layer.path for layer in self.newest[trace].get(shard, ())}
                 shards[shard] = [layer for layer in layers if layer.lower >= keep_from or layer.path in newest]
         for known in (self.opened, self.opened_in, self.computed, self.computed_in):
             for epoch in [epoch for epoch in known if epoch < keep_from]:
@@ -227,8 +230,8 @@ class Image:
         for name, value in vars(self).items():
             if isinstance(value, dict):
                 setattr(other, name, dict(value))
-        other.traces = {operator: {shard: list(layers) for shard, layers in shards.items()} for operator, shards in self.traces.items()}
-        other.newest = {operator: dict(covers) for operator, covers in self.newest.items()}
+        other.traces = {trace: {shard: list(layers) for shard, layers in shards.items()} for trace, shards in self.traces.items()}
+        other.newest = {trace: dict(covers) for trace, covers in self.newest.items()}
         return other
 
 
@@ -271,9 +274,9 @@ def from_text(text: dict[str, Any]) -> Image:
     image.begun = {trace: Begun(*begun) for trace, begun in text.get("begun", {}).items()}
     newest = set(text["newest"])
     for layer in map(LayerInfo.from_json, text["layers"]):
-        image.traces.setdefault(layer.operator, {}).setdefault(layer.shard, []).append(layer)
+        image.traces.setdefault(layer.trace, {}).setdefault(layer.shard, []).append(layer)
         if layer.path in newest:
-            covers = image.newest.setdefault(layer.operator, {})
+            covers = image.newest.setdefault(layer.trace, {})
             covers[layer.shard] = (*covers.get(layer.shard, ()), layer)
     for covers in image.newest.values():
         for shard, found in covers.items():

@@ -6,7 +6,7 @@
     journal/openings/<first>-<last> only the openings among them, for sources that must know all they ever gave
     journal/taken/<first>-<last>    what those openings took, in little (see `taken`)
     journal/rollups/<number>-<epoch> the flow as of that record
-    layers/<operator>/<shard>/      layers
+    layers/<trace>/<shard>/         layers
     input/<source>/                 rows that cannot be had again
 """
 
@@ -14,15 +14,17 @@ import re
 import uuid
 from urllib.parse import quote
 
+from nosync.model.identifiers import TraceName
+
 RUNS, RECORDS, SEGMENTS, OPENINGS, ROLLUPS = "runs", "journal/records", "journal/segments", "journal/openings", "journal/rollups"
 TAKEN = "journal/taken"
 LAYERS, INPUT = "layers", "input"
 LAYER = re.compile(r"layers/[^/]+/(?P<shard>\d+)/(?P<lower>\d+)-(?P<upper>\d+)-(?P<generation>\d+)\.[0-9a-f]+-[0-9a-f]+\.arrow")
 
 
-def layer_path(operator: str, shard: int, lower: int, upper: int, run: str) -> str:
+def layer_path(trace: TraceName, shard: int, lower: int, upper: int, run: str) -> str:
     """A name that no other attempt will ever use."""
-    return f"{LAYERS}/{quote(operator, safe='')}/{shard}/{lower}-{upper}-{run}-{uuid.uuid4().hex[:8]}.arrow"
+    return f"{LAYERS}/{quote(trace, safe='')}/{shard}/{lower}-{upper}-{run}-{uuid.uuid4().hex[:8]}.arrow"
 
 
 def generation_of(run: str) -> int:

@@ -4,10 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from nosync.model.layers import Kind, LayerInfo
+from nosync.model.identifiers import TraceName
+from nosync.model.layers import Covers, Kind, LayerInfo
 from nosync.model.watermark import History, Seen, nothing_seen
 
-Covers = Callable[[str], dict[int, tuple[LayerInfo, ...]]]
+CoversOf = Callable[[TraceName], Covers]
+Targets = Mapping[TraceName, frozenset[int]]
+"""Some shards of some traces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +37,12 @@ class Engine(Protocol):
     def compute(
         self,
         openings: Sequence[Any],
-        covers: Covers,
-        targets: Mapping[str, frozenset[int]] | None = None,
+        covers: CoversOf,
+        targets: Targets | None = None,
         seen: History = nothing_seen,
     ) -> Outcome:
-        """The layers of consecutive epochs, as if they were one. `targets`: only these operators and shards are written; else all.
+        """The layers of consecutive epochs, as if they were one. `targets`: only these traces and shards are written; else all.
         `seen`: the event times before an epoch."""
 
-    def blank(self, operator: str, shard: int, lower: int, upper: int, kind: Kind) -> LayerInfo:
+    def blank(self, trace: TraceName, shard: int, lower: int, upper: int, kind: Kind) -> LayerInfo:
         """A layer without updates for epochs [lower, upper): says that together they changed nothing."""

@@ -6,14 +6,16 @@ Written into receipts and journal entries, so that nobody lists folders. Pure va
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from nosync.model.identifiers import TraceName
+
 Kind = Literal["upserts", "diffs"]
 
 
 @dataclass(frozen=True, slots=True)
 class LayerInfo:
-    """One immutable run of an operator's updates in a shard for epochs [lower, upper); `path` is relative to the home."""
+    """One immutable run of a trace's updates in a shard for epochs [lower, upper); `path` is relative to the home."""
 
-    operator: str
+    trace: TraceName
     shard: int
     lower: int
     upper: int
@@ -29,3 +31,7 @@ class LayerInfo:
     @staticmethod
     def from_json(entry: dict[str, Any]) -> "LayerInfo":
         return LayerInfo(**entry)
+
+
+Covers = dict[int, tuple[LayerInfo, ...]]
+"""By shard, the layers that hold a trace's state as of some epoch, newest first."""

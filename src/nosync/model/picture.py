@@ -6,6 +6,8 @@ Pure values. Made from the graph of a program, recorded in the journal with its 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from nosync.model.identifiers import TraceName
+
 Sort = Literal["source", "operator", "view", "sink"]
 CHANGE = "in proportion to the change"
 GROUPS = "in proportion to the touched groups"
@@ -37,7 +39,7 @@ class Box:
     promises: str = ""
     steps: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
-    traces: tuple[str, ...] = ()
+    traces: tuple[TraceName, ...] = ()
 
     @property
     def id(self) -> str:

@@ -1,11 +1,11 @@
 """What to do after a failure. Pure: the journal's image and a survey in, a plan out.
 
-Promise: carrying out the plan makes every operator's state as of `epoch` readable from the home, and every output that a sink has yet
+Promise: carrying out the plan makes every trace's state as of `epoch` readable from the home, and every output that a sink has yet
 to get. Nothing is
 recomputed that some tier still has. An epoch is given up only when a failure took its input before any tier had it; then the one before
 is next.
 
-To recompute epochs [first, last] of a shard, the state of the operator and of all above it in the data's way must be readable as of
+To recompute epochs [first, last] of a shard, the state of the trace and of all above it in the data's way must be readable as of
 first - 1. Where the log has only
 a layer that spans that boundary, the job starts where that layer starts; at the latest with epoch 1, from nothing.
 """
@@ -14,32 +14,32 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from nosync.journal.image import Image
+from nosync.model.engine import Targets
+from nosync.model.identifiers import TraceName, TraceShard
 from nosync.model.layers import LayerInfo
 from nosync.recovery.survey import Survey
 from nosync.state.cover import cover
 from nosync.state.finest import finest, within
 
-Targets = dict[str, frozenset[int]]
-
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the plan must know of a program: who feeds whom (all the way up, itself included), and the operators of sinks.
+    """What the plan must know of a program: who feeds whom (all the way up, itself included), and the traces of sinks.
 
     `stepwise` traces come out right only epoch by epoch. `unrepeatable` ones cannot be computed again at all; some of them are `records` of
     what was told in each epoch, and whoever stands on them reads it there.
     """
 
-    feeders: Mapping[str, frozenset[str]]
-    sinks: Mapping[str, str] = field(default_factory=dict)
-    stepwise: frozenset[str] = frozenset()
-    unrepeatable: frozenset[str] = frozenset()
-    records: frozenset[str] = frozenset()
+    feeders: Mapping[TraceName, frozenset[TraceName]]
+    sinks: Mapping[TraceName, str] = field(default_factory=dict)
+    stepwise: frozenset[TraceName] = frozenset()
+    unrepeatable: frozenset[TraceName] = frozenset()
+    records: frozenset[TraceName] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Recompute:
-    """One job over the input of epochs [first, last] that writes the layers of some operators and shards only."""
+    """One job over the input of epochs [first, last] that writes the layers of some traces and shards only."""
 
     first: int
     last: int
@@ -100,7 +100,7 @@ def _plan_for(epoch: int, image: Image, survey: Survey, shape: Shape) -> Plan | 
     missing: list[LayerInfo] = []
     for place, layers in traces.items():
         missing += _missing(layers, covers[place], _unreleased(image, shape, place[0]), image.since)
-    if any(leaf.operator in shape.unrepeatable for leaf in missing):
+    if any(leaf.trace in shape.unrepeatable for leaf in missing):
         return None
     jobs = _jobs(missing, traces, readable, shape)
     if not all(_has_input(job, image, survey) and _has_records(job, traces, readable, shape) for job in jobs):
@@ -124,18 +124,18 @@ def _still_open(image: Image, survey: Survey, epoch: int) -> int:
     return last
 
 
-def _traces(image: Image) -> Iterable[tuple[tuple[str, int], list[LayerInfo]]]:
-    return (((operator, shard), layers) for operator, shards in image.traces.items() for shard, layers in shards.items())
+def _traces(image: Image) -> Iterable[tuple[TraceShard, list[LayerInfo]]]:
+    return (((trace, shard), layers) for trace, shards in image.traces.items() for shard, layers in shards.items())
 
 
-def _unreleased(image: Image, shape: Shape, operator: str) -> int | None:
-    """For the operator of a sink: the first epoch that the sink does not have yet."""
-    sink = shape.sinks.get(operator)
+def _unreleased(image: Image, shape: Shape, trace: TraceName) -> int | None:
+    """For the trace of a sink: the first epoch that the sink does not have yet."""
+    sink = shape.sinks.get(trace)
     return None if sink is None else image.released.get(sink, 0) + 1
 
 
-def _outputs(layers: Iterable[LayerInfo], image: Image, shape: Shape, operator: str) -> list[LayerInfo]:
-    first = _unreleased(image, shape, operator) or 0
+def _outputs(layers: Iterable[LayerInfo], image: Image, shape: Shape, trace: TraceName) -> list[LayerInfo]:
+    first = _unreleased(image, shape, trace) or 0
     return [layer for layer in layers if layer.upper > first]
 
 
@@ -152,15 +152,14 @@ def _missing(layers: list[LayerInfo], chosen: Iterable[LayerInfo], unreleased: i
     ]  # fmt: skip
 
 
-Place = tuple[str, int]
-Layers = Mapping[Place, list[LayerInfo]]
+Layers = Mapping[TraceShard, list[LayerInfo]]
 
 
 def _jobs(missing: list[LayerInfo], traces: Layers, readable: Layers, shape: Shape) -> tuple[Recompute, ...]:
     jobs: list[Recompute] = []
-    at_once = [leaf for leaf in missing if leaf.operator in shape.sinks and leaf.upper > leaf.lower + 1]
+    at_once = [leaf for leaf in missing if leaf.trace in shape.sinks and leaf.upper > leaf.lower + 1]
     for leaf in sorted((leaf for leaf in missing if leaf not in at_once), key=lambda leaf: (leaf.lower, leaf.upper)):
-        job = Recompute(leaf.lower, leaf.upper - 1, {leaf.operator: frozenset([leaf.shard])})
+        job = Recompute(leaf.lower, leaf.upper - 1, {leaf.trace: frozenset([leaf.shard])})
         while jobs and job.first <= jobs[-1].last + 1:
             job = _joined(jobs.pop(), job)
         job = _earlier(job, traces, readable, shape)
@@ -172,22 +171,22 @@ def _jobs(missing: list[LayerInfo], traces: Layers, readable: Layers, shape: Sha
 
 def _at_once(leaves: list[LayerInfo]) -> tuple[Recompute, ...]:
     """A sink that came with a changed program got all before it at once, from nothing: nothing else is written on the way."""
-    found: dict[tuple[int, int, str], frozenset[int]] = {}
+    found: dict[tuple[int, int, TraceName], frozenset[int]] = {}
     for leaf in leaves:
-        place = (leaf.lower, leaf.upper, leaf.operator)
+        place = (leaf.lower, leaf.upper, leaf.trace)
         found[place] = found.get(place, frozenset()) | {leaf.shard}
-    return tuple(Recompute(lower, upper - 1, {operator: shards}) for (lower, upper, operator), shards in found.items())
+    return tuple(Recompute(lower, upper - 1, {trace: shards}) for (lower, upper, trace), shards in found.items())
 
 
 def _joined(one: Recompute, other: Recompute) -> Recompute:
-    operators = [*one.targets, *(operator for operator in other.targets if operator not in one.targets)]
+    traces = [*one.targets, *(trace for trace in other.targets if trace not in one.targets)]
     none: frozenset[int] = frozenset()
-    targets = {operator: one.targets.get(operator, none) | other.targets.get(operator, none) for operator in operators}
+    targets = {trace: one.targets.get(trace, none) | other.targets.get(trace, none) for trace in traces}
     return Recompute(min(one.first, other.first), max(one.last, other.last), targets)
 
 
-def _closure(job: Recompute, shape: Shape) -> frozenset[str]:
-    return frozenset().union(*(shape.feeders.get(operator, frozenset([operator])) for operator in job.targets))
+def _closure(job: Recompute, shape: Shape) -> frozenset[TraceName]:
+    return frozenset().union(*(shape.feeders.get(trace, frozenset([trace])) for trace in job.targets))
 
 
 def _earlier(job: Recompute, traces: Layers, readable: Layers, shape: Shape) -> Recompute:
@@ -215,9 +214,9 @@ def _alone(job: Recompute, traces: Layers, shape: Shape) -> list[Recompute]:
     the one before.
     """
     closure = _closure(job, shape)
-    if job.first == job.last or not (any(operator in shape.sinks for operator in job.targets) or closure & shape.stepwise):
+    if job.first == job.last or not (any(trace in shape.sinks for trace in job.targets) or closure & shape.stepwise):
         return [job]
-    targets = {operator: frozenset(shard for name, shard in traces if name == operator) for operator in closure - shape.unrepeatable}
+    targets = {trace: frozenset(shard for name, shard in traces if name == trace) for trace in closure - shape.unrepeatable}
     return [Recompute(epoch, epoch, targets) for epoch in range(job.first, job.last + 1)]
 
 
@@ -229,7 +228,7 @@ def _below(job: Recompute, readable: Layers, shape: Shape) -> set[str]:
     return found | {layer.path for layer in told(readable, job, closure & shape.records)}
 
 
-def told(layers: Layers, job: Recompute, records: Iterable[str]) -> list[LayerInfo]:
+def told(layers: Layers, job: Recompute, records: Iterable[TraceName]) -> list[LayerInfo]:
     """What records hold of the epochs of a job."""
     of_them = [layer for place, found in layers.items() if place[0] in records for layer in finest(found)]
     return [layer for layer in of_them if job.first <= layer.lower and layer.upper <= job.last + 1]

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nosync.journal.entries import Restored, RolledBack
-from nosync.journal.image import Covers, Image
+from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.journal.past import Shelves, whole_image
-from nosync.model.engine import Engine
+from nosync.model.engine import CoversOf, Engine
 from nosync.model.errors import Corrupt
-from nosync.model.layers import Kind, LayerInfo
+from nosync.model.identifiers import TraceName, TraceShard
+from nosync.model.layers import Covers, Kind, LayerInfo
 from nosync.model.store import Disk, Remote
 from nosync.recovery.plan import Plan, Recompute, Shape, plan, told
 from nosync.recovery.survey import Verify, intact, survey
@@ -72,8 +73,8 @@ def _needed(image: Image, shape: Shape) -> Iterable[str]:
     for epoch, entry in image.opened.items():
         if epoch > image.epoch:
             yield from entry.files
-    for operator, sink in shape.sinks.items():
-        for layers in image.traces.get(operator, {}).values():
+    for trace, sink in shape.sinks.items():
+        for layers in image.traces.get(trace, {}).values():
             yield from (layer.path for layer in layers if layer.upper - 1 > image.released.get(sink, 0))
 
 
@@ -109,7 +110,7 @@ class _Restoration:
             before = _as_of(image, made, job, self.shape.records)
             openings = [image.opened[epoch] for epoch in range(job.first, job.last + 1)]
             layers = list(self.engine.compute(openings, before, job.targets, image.seen_before).layers)
-            layers += self._blanks(job, layers, {leaf.operator: leaf.kind for leaf in chosen.missing})
+            layers += self._blanks(job, layers, {leaf.trace: leaf.kind for leaf in chosen.missing})
             vanished = _vanished(image, job, layers)
             image.apply(image.number, Restored(vanished, ()))
             lost += vanished
@@ -128,8 +129,8 @@ class _Restoration:
         """Where several epochs were computed as one and came to nothing, a layer says so: nobody can tell of those between any more."""
         if job.first == job.last:
             return []
-        silent = [place for place in _places(job) if place not in {(layer.operator, layer.shard) for layer in made}]
-        return [self.engine.blank(operator, shard, job.first, job.last + 1, kinds[operator]) for operator, shard in silent]
+        silent = [place for place in _places(job) if place not in {(layer.trace, layer.shard) for layer in made}]
+        return [self.engine.blank(trace, shard, job.first, job.last + 1, kinds[trace]) for trace, shard in silent]
 
     def _fetch(self, names: Sequence[str], layers: dict[str, LayerInfo]) -> None:
         if names:
@@ -166,8 +167,8 @@ def hollow(image: Image, lost: frozenset[str], made: Sequence[LayerInfo] = (), j
     epochs. Else, were it lost too, nobody would know that the neighbour ever was. What was computed again is not lost.
     """
     found: set[str] = set()
-    for place, layers in [((operator, shard), layers) for operator, shards in image.traces.items() for shard, layers in shards.items()]:
-        anew = [layer for layer in made if (layer.operator, layer.shard) == place]
+    for place, layers in [((trace, shard), layers) for trace, shards in image.traces.items() for shard, layers in shards.items()]:
+        anew = [layer for layer in made if (layer.trace, layer.shard) == place]
         left = [layer for layer in (*layers, *anew) if layer.path not in lost]
         for leaf in [leaf for leaf in finest(layers) if leaf.path in lost and not _remade(leaf, jobs)]:
             around = min((layer for layer in left if within(leaf, layer)), key=lambda layer: layer.upper - layer.lower, default=None)
@@ -176,34 +177,34 @@ def hollow(image: Image, lost: frozenset[str], made: Sequence[LayerInfo] = (), j
 
 
 def _remade(leaf: LayerInfo, jobs: Iterable[Recompute]) -> bool:
-    return any(leaf.shard in job.targets.get(leaf.operator, ()) and job.first <= leaf.lower and leaf.upper <= job.last + 1 for job in jobs)
+    return any(leaf.shard in job.targets.get(leaf.trace, ()) and job.first <= leaf.lower and leaf.upper <= job.last + 1 for job in jobs)
 
 
-def _places(job: Recompute) -> list[tuple[str, int]]:
-    return [(operator, shard) for operator, shards in job.targets.items() for shard in sorted(shards)]
+def _places(job: Recompute) -> list[TraceShard]:
+    return [(trace, shard) for trace, shards in job.targets.items() for shard in sorted(shards)]
 
 
 def _vanished(image: Image, job: Recompute, made: Iterable[LayerInfo]) -> tuple[str, ...]:
     """Layers that tell of no epoch any more: of several epochs that were computed as one, since some of their neighbours are lost and may
     have undone what they say; of one that came to nothing.
     """
-    written = {(layer.operator, layer.shard) for layer in made}
+    written = {(layer.trace, layer.shard) for layer in made}
     places = [place for place in _places(job) if job.last > job.first or place not in written]
-    inside = [layer for operator, shard in places for layer in image.traces.get(operator, {}).get(shard, ())]
+    inside = [layer for trace, shard in places for layer in image.traces.get(trace, {}).get(shard, ())]
     return tuple(layer.path for layer in inside if job.first <= layer.lower and layer.upper <= job.last + 1)
 
 
-def _as_of(image: Image, made: Sequence[LayerInfo], job: Recompute, records: frozenset[str]) -> Callable[[str], Covers]:
+def _as_of(image: Image, made: Sequence[LayerInfo], job: Recompute, records: frozenset[TraceName]) -> CoversOf:
     """Covers as of before the job, recomputed layers among them; of records, what they hold of its epochs."""
     known = replace(image.copy(), epoch=-1)  # so that covers are put together for the epoch asked for
     for layer in made:
-        known.traces.setdefault(layer.operator, {}).setdefault(layer.shard, []).append(layer)
+        known.traces.setdefault(layer.trace, {}).setdefault(layer.shard, []).append(layer)
 
-    def covers(operator: str) -> Covers:
-        if operator not in records:
-            return known.covers(operator, job.first - 1)
-        shards = known.traces.get(operator, {})
-        return {shard: tuple(told({(operator, shard): layers}, job, records)) for shard, layers in shards.items()}
+    def covers(trace: TraceName) -> Covers:
+        if trace not in records:
+            return known.covers(trace, job.first - 1)
+        shards = known.traces.get(trace, {})
+        return {shard: tuple(told({(trace, shard): layers}, job, records)) for shard, layers in shards.items()}
 
     return covers
 

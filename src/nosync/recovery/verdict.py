@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from nosync.journal.entries import Declared
 from nosync.journal.image import Image
+from nosync.model.identifiers import TraceName
 from nosync.model.layers import LayerInfo
 from nosync.recovery.check import Findings
 from nosync.recovery.plan import Plan, Shape, plan
@@ -36,7 +37,7 @@ def judge(findings: Findings) -> Verdict:
         without_disk = plan(image, Survey(frozenset(), findings.survey.remote), shape)
     home = findings.holdings["home"].whole
     declared = image.declared.views if image.declared else {}
-    unreadable = {name: unreadable_epochs(image, str(view["operator"]), home) for name, view in declared.items()}
+    unreadable = {name: unreadable_epochs(image, TraceName(view["trace"]), home) for name, view in declared.items()}
     return Verdict(_code(findings, chosen), chosen, without_disk, unreadable)
 
 
@@ -45,7 +46,7 @@ def shape_of(declared: Declared | None) -> Shape:
     if declared is None:
         return Shape({})
     feeders = {name: frozenset(needed) for name, needed in declared.feeders.items()}
-    sinks = {sink["operator"]: name for name, sink in declared.sinks.items() if "operator" in sink}
+    sinks = {sink["trace"]: name for name, sink in declared.sinks.items() if "trace" in sink}
     return Shape(feeders, sinks, frozenset(declared.stepwise), frozenset(declared.unrepeatable), frozenset(declared.records))
 
 
@@ -57,10 +58,10 @@ def _code(findings: Findings, chosen: Plan | None) -> int:
     return WHOLE if idle else REPAIRABLE
 
 
-def unreadable_epochs(image: Image, operator: str, there: frozenset[str]) -> Epochs:
+def unreadable_epochs(image: Image, trace: TraceName, there: frozenset[str]) -> Epochs:
     """Epochs as of which a view's rows cannot be read from the home as it is."""
     found: list[tuple[int, int]] = [(1, image.since - 1)] if image.since > 1 else []
-    for layers in image.traces.get(operator, {}).values():
+    for layers in image.traces.get(trace, {}).values():
         found += [(layer.lower, layer.upper - 2) for layer in finest(layers)]  # computed at once after a failure
         found += [_read_for(layer, layers, image.epoch) for layer in layers if layer.path not in there]
     return joined((first, last) for first, last in found if first <= last)

@@ -20,7 +20,7 @@ AGAIN = re.compile(r"@\d+$")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Names of operators by what became of them. `changed` and `new` ones have no state yet, that of `gone` ones has no use any more."""
+    """What keeps state, by what became of it. `changed` and `new` ones have no state yet, that of `gone` ones has no use any more."""
 
     kept: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -83,11 +83,11 @@ def _unused(name: str, used: set[str]) -> str:
 
 def difference(old: Declared, new: Declared) -> Difference:
     """What is to be done to go on with the new program. Its operators have their names from `names_for`."""
-    fresh = [name for name in new.operators if name not in old.operators]
-    left = [name for name in old.operators if name not in new.operators]
+    fresh = [name for name in new.fingerprints if name not in old.fingerprints]
+    left = [name for name in old.fingerprints if name not in new.fingerprints]
     before, after = {base(name) for name in left}, {base(name) for name in fresh}
     return Difference(
-        kept=tuple(name for name in new.operators if name in old.operators),
+        kept=tuple(name for name in new.fingerprints if name in old.fingerprints),
         changed=tuple(name for name in fresh if base(name) in before),
         new=tuple(name for name in fresh if base(name) not in before),
         gone=tuple(name for name in left if base(name) not in after),

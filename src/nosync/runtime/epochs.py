@@ -69,7 +69,7 @@ class Epochs:
             return None
         times.append(time.perf_counter())
         image = self.journal.image
-        outcome = self.engine.compute([opened], lambda operator: image.covers(operator, opened.epoch - 1), seen=image.seen_before)
+        outcome = self.engine.compute([opened], lambda trace: image.covers(trace, opened.epoch - 1), seen=image.seen_before)
         times.append(time.perf_counter())
         seen = newest(image.seen_before(opened.epoch), outcome.seen)
         self.journal.append(Computed(opened.epoch, outcome.layers, outcome.rows, outcome.rejected, seen))

@@ -61,7 +61,7 @@ class LayerOutlet:
     def deliver(self, sink: str, epoch: int) -> None:
         node = self.program.graph.sinks[sink]
         with self.journal.lock:
-            shards = self.journal.image.traces.get(node.operator, {})
+            shards = self.journal.image.traces.get(node.trace, {})
             layers = [layer for shard in sorted(shards) for layer in _newest(shards[shard], epoch)]
         changes = Changes(self.program.spark, self.home, self.program.name, epoch, node.schema, tuple(layers))
         try:

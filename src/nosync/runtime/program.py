@@ -13,6 +13,7 @@ from nosync.graph.traces import above, feeders, is_recorded, records, stepwise, 
 from nosync.graph.walk import inputs
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Declared
+from nosync.model.identifiers import TraceName
 from nosync.model.picture import Box, Picture
 from nosync.model.safety import Release
 from nosync.model.sink import Promise, Target
@@ -44,12 +45,12 @@ class Program:
 
     def declaration(self, shards: int, retired: Iterable[str] = ()) -> Declared:
         """What the journal records of the program, and compares it by."""
-        operators = {name_of(node): mark for node, mark in self._states()}
+        fingerprints = {name_of(node): mark for node, mark in self._states()}
         views = {view.name: record_of(view).to_json() for view in self.graph.views.values()}
-        sinks = {name: {"operator": self.graph.sinks[name].operator, "release": sink.release} for name, sink in self.sinks.items()}
+        sinks = {name: {"trace": self.graph.sinks[name].trace, "release": sink.release} for name, sink in self.sinks.items()}
         feeding = {name: sorted(needed) for name, needed in feeders(self.graph).items()}
         told = self.picture().to_json(), self._stepwise(), unrepeatable(self.graph), records(self.graph), sorted(retired)
-        return Declared(self.name, shards, settings_of(self.spark), operators, views, sinks, feeding, *told)
+        return Declared(self.name, shards, settings_of(self.spark), fingerprints, views, sinks, feeding, *told)
 
     def _states(self) -> list[tuple[Operator | ViewNode, str]]:
         """What keeps state, with its fingerprint. The output of a sink is its own, whatever views there are."""
@@ -62,7 +63,7 @@ class Program:
         """Takes over the names under which a home has the state of what did not change."""
         states = self._states()
         wanted = [(name_of(node), mark) for node, mark in states]
-        for (node, _), name in zip(states, names_for(wanted, old.operators, old.retired), strict=True):
+        for (node, _), name in zip(states, names_for(wanted, old.fingerprints, old.retired), strict=True):
             if isinstance(node, ViewNode):
                 node.kept = name
             else:
@@ -70,14 +71,14 @@ class Program:
 
     def change(self, old: Declared, shards: int) -> Change:
         """What taking over from another program means. The names are adopted."""
-        gone = set(old.operators) - {name_of(node) for node, _ in self._states()}
+        gone = set(old.fingerprints) - {name_of(node) for node, _ in self._states()}
         declaration = self.declaration(shards, {*old.retired, *gone})
         found = difference(old, declaration)
         fresh = [node for node, _ in self._states() if name_of(node) in found.fresh]
         every = frozenset(range(shards))
         targets = {trace: every for node in fresh for trace in traces_of(node)}
         above_them = [other for node in fresh for other in above(node)]
-        sinks = tuple(name for name, node in self.graph.sinks.items() if node.operator in found.fresh)
+        sinks = tuple(name for name, node in self.graph.sinks.items() if node.trace in found.fresh)
         return Change(
             declaration, found, targets, {trace: every for node in above_them for trace in traces_of(node)},
             frozenset(node.name for node in above_them if isinstance(node, SourceNode)), sinks,
@@ -108,20 +109,20 @@ class Program:
         why = f'"{unsure[0]}" is not deterministic: an epoch that is released, then lost with the host, comes out anew; "safe" would wait'
         return Promise("divergent", why)
 
-    def _stepwise(self) -> list[str]:
+    def _stepwise(self) -> list[TraceName]:
         """Traces that come out right only epoch by epoch; those that go by event time are among them."""
         return sorted({*stepwise(self.graph), *timed_traces(self.graph)})
 
     def shape(self) -> Shape:
         """What a recovery must know."""
-        sinks = {node.operator: name for name, node in self.graph.sinks.items()}
+        sinks = {node.trace: name for name, node in self.graph.sinks.items()}
         unsure = frozenset(unrepeatable(self.graph)), frozenset(records(self.graph))
         return Shape(feeders(self.graph), sinks, frozenset(self._stepwise()), *unsure)
 
 
 def name_of(node: Operator | ViewNode) -> str:
     """The name under which it keeps state."""
-    return node.operator if isinstance(node, ViewNode) else node.name
+    return node.trace if isinstance(node, ViewNode) else node.name
 
 
 def _doubt(node: Operator | ViewNode, fresh: Sequence[Operator | ViewNode]) -> str:
@@ -148,5 +149,5 @@ def _read(node: Node) -> list[SourceNode | Operator]:
 def record_of(view: ViewNode) -> ViewRecord:
     schema = arrow_schema(view.schema, f'view "{view.name}"')
     if view.backing is None:
-        return ViewRecord(schema, view.operator, "diffs")
-    return ViewRecord(schema, view.operator, "upserts", view.backing.node.spec, tuple(view.backing.columns))
+        return ViewRecord(schema, view.trace, "diffs")
+    return ViewRecord(schema, view.trace, "upserts", view.backing.node.spec, tuple(view.backing.columns))

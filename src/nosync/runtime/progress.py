@@ -7,6 +7,7 @@ from typing import Any
 
 from nosync.duties.upkeep import Upkeep
 from nosync.journal.image import Image
+from nosync.model.identifiers import TraceName
 from nosync.runtime.epochs import Step
 from nosync.spark.receipts import Receipt
 
@@ -31,7 +32,7 @@ def progress(
         ],
         "lateRows": sum(step.outcome.late.values()),
         "eventTime": _event_time(image, opened.epoch, delays),
-        "stateOperators": _operators(step.outcome.receipts, step.outcome.late, image),
+        "stateOperators": _traces(step.outcome.receipts, step.outcome.late, image),
         "safe": upkeep.safe(),
         "tiers": upkeep.report(),
         "sinks": [{"description": name, "epoch": epoch} for name, epoch in upkeep.releaser.delivered.items()],
@@ -51,10 +52,13 @@ def _iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _operators(receipts: Sequence[Receipt], late: Mapping[str, int], image: Image) -> list[dict[str, Any]]:
-    by_name: dict[str, dict[str, Any]] = {name: _blank(name) | {"numRowsDroppedByWatermark": count} for name, count in late.items()}
+def _traces(receipts: Sequence[Receipt], late: Mapping[str, int], image: Image) -> list[dict[str, Any]]:
+    """Figures by trace, which PySpark's form calls an operator."""
+    by_name: dict[TraceName, dict[str, Any]] = {}
+    for trace, count in ((TraceName(operator), count) for operator, count in late.items()):
+        by_name[trace] = _blank(trace) | {"numRowsDroppedByWatermark": count}
     for receipt in receipts:
-        figures = by_name.setdefault(receipt.operator, _blank(receipt.operator))
+        figures = by_name.setdefault(receipt.trace, _blank(receipt.trace))
         figures["numRowsInput"] += receipt.rows
         figures["numRowsUpdated"] += receipt.layer.rows if receipt.layer else 0
         figures["taskMs"] = max(figures["taskMs"], receipt.millis)
@@ -70,5 +74,5 @@ def _operators(receipts: Sequence[Receipt], late: Mapping[str, int], image: Imag
     return list(by_name.values())
 
 
-def _blank(operator: str) -> dict[str, Any]:
-    return {"operatorName": operator, "numRowsInput": 0, "numRowsUpdated": 0, "numRowsDroppedByWatermark": 0, "taskMs": 0.0}
+def _blank(trace: TraceName) -> dict[str, Any]:
+    return {"operatorName": trace, "numRowsInput": 0, "numRowsUpdated": 0, "numRowsDroppedByWatermark": 0, "taskMs": 0.0}

@@ -138,7 +138,7 @@ class Run:
         graph, begun = self._program.graph, self._stepping.image.begun
         emptied = {trace: one.epoch for trace, one in begun.items() if one.empty}
         promises = self._program.promises()
-        for name, needed in ((name, feeders(graph)[node.operator]) for name, node in graph.sinks.items()):
+        for name, needed in ((name, feeders(graph)[node.trace]) for name, node in graph.sinks.items()):
             for trace in sorted(needed & emptied.keys()):
                 promises[name] = Promise("divergent", f'"{trace}" began empty with epoch {emptied[trace]}, when the program changed')
         return promises

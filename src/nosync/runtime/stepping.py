@@ -13,13 +13,13 @@ from nosync.duties.upkeep import Upkeep
 from nosync.graph.timed import closings, expiries
 from nosync.journal.chain import read_chain
 from nosync.journal.entries import Merged
-from nosync.journal.image import Covers, Image
+from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.journal.names import source_folder
 from nosync.journal.past import Shelves
 from nosync.journal.taken import MarksOf, taken_from
 from nosync.model.errors import Corrupt
-from nosync.model.layers import LayerInfo
+from nosync.model.layers import Covers, LayerInfo
 from nosync.model.run import this_process
 from nosync.model.source import Source
 from nosync.model.store import Remote

@@ -4,15 +4,16 @@ Promise: until the one record that says so is there, the home belongs to the pro
 Rebuilding goes the way of recovery: all epochs as one job that writes the traces wanted and no other (epoch by epoch where that matters).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nosync.journal.entries import Adopted, Declared, Opened
-from nosync.journal.image import RECENT, Covers, Image
+from nosync.journal.image import RECENT, Image
 from nosync.journal.journal import Journal
 from nosync.journal.past import Shelves, openings
-from nosync.model.engine import Engine
+from nosync.model.engine import CoversOf, Engine, Targets
 from nosync.model.errors import Corrupt, Invalid
+from nosync.model.identifiers import TraceName
 from nosync.model.layers import LayerInfo
 from nosync.model.store import Disk, Remote
 from nosync.model.watermark import newest
@@ -20,8 +21,6 @@ from nosync.recovery.restore import Tell
 from nosync.runtime.change import Changed, Difference, base
 from nosync.state.cover import cover
 from nosync.tiers.host import HostTier
-
-Targets = Mapping[str, frozenset[int]]
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,7 @@ class Taking:
         known = [entry for entry in openings(shelves, self.journal.base, self.journal.after(self.journal.base)) if entry.epoch <= epoch]
         self._fetch(known)
         if not change.stepwise:
-            return self.engine.compute(known, lambda operator: {}, change.targets).layers, []
+            return self.engine.compute(known, lambda trace: {}, change.targets).layers, []
         made: list[LayerInfo] = []
         seen: dict[int, dict[str, int]] = {0: {}}  # after each epoch
         for entry in known:
@@ -120,7 +119,7 @@ class Taking:
             made += outcome.layers
             seen[entry.epoch] = newest(seen[entry.epoch - 1], outcome.seen)
         times = [(number, found) for number, found in seen.items() if found]
-        return tuple(layer for layer in made if layer.operator in change.targets), times[-RECENT:]
+        return tuple(layer for layer in made if layer.trace in change.targets), times[-RECENT:]
 
     def _fetch(self, entries: Sequence[Opened]) -> None:
         """Input of ours that a lost disk took along."""
@@ -129,9 +128,9 @@ class Taking:
                 raise Corrupt(f'input "{name}" is gone', hint='Pass changed="discard", or put it back.')
 
 
-def _as_of(made: Sequence[LayerInfo], epoch: int) -> Callable[[str], Covers]:
+def _as_of(made: Sequence[LayerInfo], epoch: int) -> CoversOf:
     """Covers from what was made so far."""
-    places: dict[str, dict[int, list[LayerInfo]]] = {}
+    places: dict[TraceName, dict[int, list[LayerInfo]]] = {}
     for layer in made:
-        places.setdefault(layer.operator, {}).setdefault(layer.shard, []).append(layer)
-    return lambda operator: {shard: cover(layers, epoch) for shard, layers in places.get(operator, {}).items()}
+        places.setdefault(layer.trace, {}).setdefault(layer.shard, []).append(layer)
+    return lambda trace: {shard: cover(layers, epoch) for shard, layers in places.get(trace, {}).items()}

@@ -14,7 +14,8 @@ from nosync.graph.operators import RegroupNode
 from nosync.graph.timed import timed_sources
 from nosync.journal.entries import Opened, Slice
 from nosync.journal.names import layer_path
-from nosync.model.engine import Covers, Outcome
+from nosync.model.engine import CoversOf, Outcome, Targets
+from nosync.model.identifiers import TraceName
 from nosync.model.layers import Kind, LayerInfo
 from nosync.model.source import Source
 from nosync.model.watermark import History, nothing_seen
@@ -28,7 +29,6 @@ from nosync.state.layer import write_layer
 
 WIDE_BYTES = 1 << 20
 Changes = dict[str, Callable[[], DataFrame]]
-Targets = Mapping[str, frozenset[int]]
 
 
 class Compiled(Protocol):
@@ -73,7 +73,7 @@ class SparkEngine:
             self._ahead = (opened, job)
 
     def compute(
-        self, openings: Sequence[Opened], covers: Covers, targets: Targets | None = None, seen: History = nothing_seen
+        self, openings: Sequence[Opened], covers: CoversOf, targets: Targets | None = None, seen: History = nothing_seen
     ) -> Outcome:
         """One job (and another where rows were rejected) over the input of all the openings."""
         try:
@@ -81,17 +81,17 @@ class SparkEngine:
         except Exception as error:
             raise explain(error, self.program.functions, list(self.program.graph.views), openings[-1].epoch) from None
 
-    def blank(self, operator: str, shard: int, lower: int, upper: int, kind: Kind) -> LayerInfo:
+    def blank(self, trace: TraceName, shard: int, lower: int, upper: int, kind: Kind) -> LayerInfo:
         setting = self.setting
-        path = layer_path(operator, shard, lower, upper, setting.run)
+        path = layer_path(trace, shard, lower, upper, setting.run)
         return write_layer(
-            setting.home, path, [], flow=setting.flow, operator=operator, shard=shard, lower=lower, upper=upper, kind=kind, run=setting.run
+            setting.home, path, [], flow=setting.flow, trace=trace, shard=shard, lower=lower, upper=upper, kind=kind, run=setting.run
         )
 
     def _job(
         self,
         openings: Sequence[Opened],
-        covers: Covers,
+        covers: CoversOf,
         targets: Targets | None = None,
         seen: History = nothing_seen,
         more: Changes | None = None,
@@ -108,7 +108,7 @@ class SparkEngine:
         slices = {name: [entry.slices[name] for entry in openings if name in entry.slices] for name in self.program.sources}
         return {name: found for name, found in slices.items() if found}
 
-    def _compute(self, openings: Sequence[Opened], covers: Covers, targets: Targets | None, seen: History) -> Outcome:
+    def _compute(self, openings: Sequence[Opened], covers: CoversOf, targets: Targets | None, seen: History) -> Outcome:
         self.session.sparkContext.setLocalProperty("spark.scheduler.pool", EPOCH_POOL)
         sources, taken = self.program.sources, self._taken(openings)
         first = self._job(openings, covers, targets, seen)
@@ -175,11 +175,11 @@ class SparkEngine:
     def _refused(self, taken: Mapping[str, Sequence[Slice]], receipts: Sequence[Receipt]) -> dict[str, int]:
         """What ledgers have rejected: the rows that came to the views of it."""
         graph = self.program.graph
-        operators = {graph.views[f"{node.view}.rejected"].operator: node.view for node in graph.operators if isinstance(node, LedgerNode)}
-        counts = {name: 0 for name in operators.values() if name in taken}
+        traces = {graph.views[f"{node.view}.rejected"].trace: node.view for node in graph.operators if isinstance(node, LedgerNode)}
+        counts = {name: 0 for name in traces.values() if name in taken}
         for receipt in receipts:
-            if receipt.operator in operators:
-                counts[operators[receipt.operator]] += receipt.rows
+            if receipt.trace in traces:
+                counts[traces[receipt.trace]] += receipt.rows
         return {name: count for name, count in counts.items() if count}
 
     def _rejected_rows(self, openings: Sequence[Opened], names: Mapping[str, int]) -> Changes:

@@ -5,7 +5,7 @@ a retried task recomputes the same bytes from immutable inputs. Nothing is recor
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -21,7 +21,9 @@ from nosync.graph.nodes import Branch, GatheredNode, Graph, Hole, Node, Operator
 from nosync.graph.traces import traces_of, wanted_ends
 from nosync.graph.walk import late as late_node
 from nosync.graph.walk import stateful, timeless
-from nosync.model.layers import Kind, LayerInfo
+from nosync.model.engine import CoversOf, Targets
+from nosync.model.identifiers import TraceName
+from nosync.model.layers import Kind
 from nosync.model.shards import shard_expression
 from nosync.model.watermark import History, Moment, nothing_seen
 from nosync.spark.direct import FEW_SHARDS, AloneTask
@@ -30,13 +32,12 @@ from nosync.spark.retain import RetainTask
 from nosync.spark.steps import NOTHING, change_of, direct_task
 from nosync.spark.task import Work
 
-Covers = Callable[[str], dict[int, tuple[LayerInfo, ...]]]
 FEW_ROWS = 10_000  # a view that kept fewer in the epoch before is written by one task: starting another takes longer
 
 
 @dataclass
 class Setting:
-    """Where and for whom jobs run. `lately`: how many rows came to each operator in the epoch before."""
+    """Where and for whom jobs run. `lately`: how many rows came to each trace in the epoch before."""
 
     session: SparkSession
     graph: Graph
@@ -81,17 +82,17 @@ class EpochJob:
     """The epochs [lower, upper), nearly always one, from the changes of their sources to receipts.
 
     `wide` says which sources bring enough rows for the fast way, `direct` which files tasks may read themselves. With `targets` only these
-    operators and shards are written, and only what they need is computed: for recovery. `seen`: the event times before an epoch.
+    traces and shards are written, and only what they need is computed: for recovery. `seen`: the event times before an epoch.
     """
 
     setting: Setting
     lower: int
     upper: int
-    covers: Covers
+    covers: CoversOf
     changes: dict[str, Callable[[], DataFrame]]
     wide: frozenset[str]
     direct: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    targets: Mapping[str, frozenset[int]] | None = None
+    targets: Targets | None = None
     seen: History = nothing_seen
     frames: dict[int, Java] = field(default_factory=dict)
     kept: dict[int, DataFrame] = field(default_factory=dict)
@@ -126,7 +127,7 @@ class EpochJob:
         return frozenset(id(node) for node in self.setting.graph.sources.values() if id(node) in self.frames)
 
     def run(self, late: bool) -> list[Receipt]:
-        """Runs the job and returns one receipt per operator and shard that had something to do.
+        """Runs the job and returns one receipt per trace and shard that had something to do.
 
         `late`: only what depends on rejected rows, which are known once all the rest has run; else only that rest.
         """
@@ -143,7 +144,7 @@ class EpochJob:
         if not late and self.targets is None:
             self.setting.lately = Counter()
             for receipt in receipts:
-                self.setting.lately[receipt.operator] += receipt.rows
+                self.setting.lately[receipt.trace] += receipt.rows
         return receipts
 
     def _alone(self, ends: list[Node]) -> AloneTask | None:
@@ -191,7 +192,7 @@ class EpochJob:
                 return self.piece_moves(node.body.piece)
             case GatheredNode():
                 return False
-        unborn = node.ticks or (node.whole and not self.covers(node.name))
+        unborn = node.ticks or (node.whole and not self.covers(node.trace))
         return unborn or self.piece_moves(node.feed.piece)
 
     def piece_moves(self, piece: Piece) -> bool:
@@ -238,10 +239,10 @@ class EpochJob:
         """The columns of a change in the place of the hole's attributes."""
         return self.catalyst.renamed(items(plan.output()), hole.targets(), plan)
 
-    def work(self, operator: str, kind: Kind) -> Work:
+    def work(self, trace: TraceName, kind: Kind) -> Work:
         s = self.setting
-        writes = None if self.targets is None else self.targets.get(operator, frozenset())
-        return Work(s.home, s.flow, s.run, operator, self.lower, self.upper, s.shards, kind, self.covers(operator), self.receipts, writes)
+        writes = None if self.targets is None else self.targets.get(trace, frozenset())
+        return Work(s.home, s.flow, s.run, trace, self.lower, self.upper, s.shards, kind, self.covers(trace), self.receipts, writes)
 
     def exchange(self, frame: DataFrame, node: Node | None = None) -> DataFrame:
         """Rows to their shards. Of a node that only writes some shards and that nobody reads, only rows of these."""
@@ -264,9 +265,9 @@ class EpochJob:
         assert view.feed is not None and view.payload is not None
         body = self._aliased(Hole(view, view.body.output + view.body.carried), self.plan(view))  # a persisted plan has new ids
         rows = self.catalyst.frame(self.catalyst.with_children(view.feed.plan, [body]))
-        task = RetainTask(self.work(view.operator, "diffs"), view.payload)
+        task = RetainTask(self.work(view.trace, "diffs"), view.payload)
         if view.placed:
             return rows.mapInArrow(task, NOTHING)
         lately = self.setting.lately
-        few = self.targets is None and lately is not None and lately[view.operator] < FEW_ROWS
+        few = self.targets is None and lately is not None and lately[view.trace] < FEW_ROWS
         return (rows.repartition(1) if few else self.exchange(rows, view)).mapInArrow(task, NOTHING)

@@ -11,6 +11,7 @@ from pyspark import Accumulator, SparkContext
 from pyspark.accumulators import AccumulatorParam
 
 from nosync.model.errors import Internal
+from nosync.model.identifiers import TraceName
 from nosync.model.layers import LayerInfo
 from nosync.state.search import BloomUse
 
@@ -19,7 +20,7 @@ from nosync.state.search import BloomUse
 class Receipt:
     """One kernel run: rows that came in, the layer (none where nothing changed), milliseconds, and what Bloom filters did."""
 
-    operator: str
+    trace: TraceName
     shard: int
     epoch: int
     rows: int
@@ -43,14 +44,14 @@ def collector(context: SparkContext) -> "Accumulator[list[Receipt]]":
 
 
 def agreed(receipts: Iterable[Receipt]) -> list[Receipt]:
-    """One receipt per operator and shard, in a stable order."""
+    """One receipt per trace and shard, in a stable order."""
     chosen: dict[tuple[str, int], Receipt] = {}
     for receipt in receipts:
-        place = (receipt.operator, receipt.shard)
+        place = (receipt.trace, receipt.shard)
         known = chosen.setdefault(place, receipt)
         if _checksum(known) != _checksum(receipt):
             raise Internal(
-                f'operator "{receipt.operator}", shard {receipt.shard}: two attempts at epoch {receipt.epoch} gave different results',
+                f'trace "{receipt.trace}", shard {receipt.shard}: two attempts at epoch {receipt.epoch} gave different results',
                 hint="A function or source of this flow is not deterministic: the same input must give the same rows.",
             )
     return [chosen[place] for place in sorted(chosen)]

@@ -55,7 +55,7 @@ def direct_task(job: "EpochJob", node: Node) -> DirectTask | None:
 def _accumulate_task(job: "EpochJob", node: AccumulateNode) -> AccumulateTask:
     read = bool(job.consumers.get(id(node)))
     output = arrow_schema(changing(node.schema), node.name) if read else None
-    work = job.work(node.name, "upserts")
+    work = job.work(node.trace, "upserts")
     if isinstance(node, SlidingNode):
         return SlidingTask(work, node.spec, output, node.panes, job.moment.watermark(node.clock))
     return AccumulateTask(work, node.spec, output)
@@ -94,7 +94,8 @@ def _is_wide(job: "EpochJob", piece: Piece) -> bool:
 
 def _regroup(job: "EpochJob", node: RegroupNode) -> DataFrame:
     gathered = arrow_schema(node.gathered.schema, node.name)
-    gather = GatherTask(job.work(f"{node.name}/rows", "diffs"), node.payload, gathered, node.announced, node.limit)
+    kept, _ = node.traces
+    gather = GatherTask(job.work(kept, "diffs"), node.payload, gathered, node.announced, node.limit)
     touched = job.exchange(job.rows(node.feed.piece), node).mapInArrow(gather, node.gathered.schema)
     if sum(1 for _ in holes(node.evaluate)) > 1:  # or each reader would gather anew
         job.persisted.append(touched.persist())
@@ -102,7 +103,7 @@ def _regroup(job: "EpochJob", node: RegroupNode) -> DataFrame:
     results = job.rows(node.evaluate)
     schema = changing(node.schema)
     empty = job.setting.empties.get(node.name)
-    work = job.work(node.name, "diffs")
+    work = job.work(node.trace, "diffs")
     settle = SettleTask(work, node.settled, arrow_schema(schema, node.name), empty, _closed(job, node))
     if empty is not None and not settle.work.covers:
         results = results.unionAll(job.marker(results))
@@ -120,7 +121,8 @@ def _join(job: "EpochJob", node: JoinNode) -> DataFrame:
     assert isinstance(node.feed.piece, Branch)
     sides = [side for side in node.feed.piece.children if job.piece_moves(side)]
     rows = job.rows(sides[0] if len(sides) == 1 else node.feed.piece)
-    works = job.work(f"{node.name}/left", "diffs"), job.work(f"{node.name}/right", "diffs")
+    left, right = node.traces
+    works = job.work(left, "diffs"), job.work(right, "diffs")
     schema = changing(node.schema, node.placed)
     task = JoinTask(works, node.spec, node.payloads, arrow_schema(schema, node.name))
     return job.exchange(rows, node).mapInArrow(task, schema)
@@ -128,13 +130,13 @@ def _join(job: "EpochJob", node: JoinNode) -> DataFrame:
 
 def _match(job: "EpochJob", node: MatchNode) -> DataFrame:
     schema = changing(node.schema)
-    task = MatchTask(job.work(node.name, "upserts"), node.spec, node.columns, arrow_schema(schema, node.name))
+    task = MatchTask(job.work(node.trace, "upserts"), node.spec, node.columns, arrow_schema(schema, node.name))
     return job.exchange(job.rows(node.feed.piece), node).mapInArrow(task, schema)
 
 
 def _ledger(job: "EpochJob", node: LedgerNode) -> DataFrame:
     schema = changing(node.schema)
-    task = LedgerTask(job.work(node.name, "upserts"), node.keys, node.columns, node.sequence, arrow_schema(schema, node.name))
+    task = LedgerTask(job.work(node.trace, "upserts"), node.keys, node.columns, node.sequence, arrow_schema(schema, node.name))
     return job.exchange(job.rows(node.feed.piece), node).mapInArrow(task, schema)
 
 
@@ -145,20 +147,20 @@ def _fold(job: "EpochJob", node: FoldNode) -> DataFrame:
     if record is not None and job.targets is not None:
         return job.setting.session.range(0, job.setting.shards, 1, job.setting.shards).mapInArrow(RecordTask(record, shapes[-1]), schema)
     rows, timing = fold_input(job, node)
-    task = FoldTask(job.work(node.name, "upserts"), node.view, node.folding, *shapes, record, timing)
+    task = FoldTask(job.work(node.trace, "upserts"), node.view, node.folding, *shapes, record, timing)
     return job.exchange(rows, node).mapInArrow(task, schema)
 
 
 def _final(job: "EpochJob", node: FinalNode) -> DataFrame:
     schema = changing(node.schema)
-    rows, task = final_change(job, node, arrow_schema(schema, node.name), job.work(node.name, "diffs"))
+    rows, task = final_change(job, node, arrow_schema(schema, node.name), job.work(node.trace, "diffs"))
     return job.exchange(rows, node).mapInArrow(task, schema)
 
 
 def _panes(job: "EpochJob", node: PaneNode) -> DataFrame:
     schema = changing(node.schema)
     since, until = job.moment.watermark_before(node.clock), job.moment.watermark(node.clock)
-    work, output = job.work(node.name, "upserts"), arrow_schema(schema, node.name)
+    work, output = job.work(node.trace, "upserts"), arrow_schema(schema, node.name)
     task = PaneTask(work, node.spec, output, node.panes, since, until)
     rows = job.rows(node.feed.piece)
     calls = calling(job, rows.schema)

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark import Accumulator
 
 from nosync.journal.names import layer_path
+from nosync.model.identifiers import TraceName
 from nosync.model.layers import Kind, LayerInfo
 from nosync.model.shards import shard_of
 from nosync.spark.receipts import Receipt
@@ -23,7 +24,7 @@ YIELD_ROWS = 1 << 16
 
 @dataclass(frozen=True)
 class Work:
-    """One operator's part of the epochs [lower, upper): the covers of its shards, and where receipts go.
+    """One trace's part of the epochs [lower, upper): the covers of its shards, and where receipts go.
 
     `writes`: only these shards are to be had; the others are computed for those who read them. None for all.
     """
@@ -31,7 +32,7 @@ class Work:
     home: str
     flow: str
     run: str
-    operator: str
+    trace: TraceName
     lower: int
     upper: int
     shards: int
@@ -64,10 +65,10 @@ class Work:
         if batch is not None and batch.num_rows:
             layer = write_layer(
                 self.home,
-                layer_path(self.operator, shard, self.lower, self.upper, self.run),
+                layer_path(self.trace, shard, self.lower, self.upper, self.run),
                 split_blocks(batch),
                 flow=self.flow,
-                operator=self.operator,
+                trace=self.trace,
                 shard=shard,
                 lower=self.lower,
                 upper=self.upper,
@@ -76,7 +77,7 @@ class Work:
                 with_bloom=with_bloom,
             )
         millis = round((time.perf_counter() - started) * 1e3, 1)
-        self.receipts.add([Receipt(self.operator, shard, self.lower, rows, layer, millis, bloom)])
+        self.receipts.add([Receipt(self.trace, shard, self.lower, rows, layer, millis, bloom)])
         settle_in()
 
 

@@ -2,7 +2,7 @@
 
 A layer is an uncompressed Arrow IPC file. Its record batches are the *blocks*; the rows ascend by `_hash` (uint64) over the whole file.
 
-    schema metadata   format "2", flow, operator, shard, lower, upper, kind ("upserts" or "diffs"), run,
+    schema metadata   format "2", flow, trace, shard, lower, upper, kind ("upserts" or "diffs"), run,
                       rounds "0" (reserved)
     upserts           _hash, k0, k1, ... (the key, unique in the layer), n int64 (0 is a tombstone), additive and best columns
     diffs             _hash, _row uint64, payload columns, _count int64 (signed, never 0)
@@ -29,6 +29,7 @@ import pyarrow as pa
 import xxhash
 
 from nosync.model.errors import Corrupt
+from nosync.model.identifiers import TraceName
 from nosync.model.layers import Kind, LayerInfo
 from nosync.state.bloom import BLOOM, LEAST_ROWS, Words, bloom_of, words_of
 from nosync.state.canonical import rows_equal
@@ -100,7 +101,7 @@ def write_layer(
     blocks: Iterable[pa.RecordBatch],
     *,
     flow: str,
-    operator: str,
+    trace: TraceName,
     shard: int,
     lower: int,
     upper: int,
@@ -113,7 +114,7 @@ def write_layer(
 
     `schema` matters only where there may be no block to take it from. `with_bloom`: with a Bloom filter for each block, unless it is small.
     """
-    facts = {"format": FORMAT, "flow": flow, "operator": operator, "shard": str(shard), "lower": str(lower), "upper": str(upper),
+    facts = {"format": FORMAT, "flow": flow, "trace": trace, "shard": str(shard), "lower": str(lower), "upper": str(upper),
              "kind": kind, "run": run, "rounds": "0"}  # fmt: skip
     remaining = iter(blocks)
     first = next(remaining, None)
@@ -130,7 +131,7 @@ def write_layer(
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    return LayerInfo(operator, shard, lower, upper, kind, path, rows, size, _whole_checksum(bare, checksums))
+    return LayerInfo(trace, shard, lower, upper, kind, path, rows, size, _whole_checksum(bare, checksums))
 
 
 def open_layer(home: Path | str, info: LayerInfo) -> Layer:
@@ -307,7 +308,7 @@ def _check_facts(layer: Layer) -> None:
     info, facts = layer.info, layer.schema.metadata or {}
     if facts.get(b"format", b"").decode() not in READABLE:
         raise Corrupt(f'layer "{info.path}" does not have format "{FORMAT}"', RECOVER)
-    expected = {name: str(getattr(info, name)) for name in ("operator", "shard", "lower", "upper", "kind")}
+    expected = {name: str(getattr(info, name)) for name in ("trace", "shard", "lower", "upper", "kind")}
     for name, value in expected.items():
         if facts.get(name.encode()) != value.encode():
             raise Corrupt(f'layer "{info.path}" does not have {name} "{value}"', RECOVER)

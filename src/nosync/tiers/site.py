@@ -18,6 +18,7 @@ from nosync.journal.entries import Adopted, Computed, Restored, RolledBack
 from nosync.journal.journal import Journal, fenced_by
 from nosync.journal.names import LAYERS
 from nosync.model.errors import Conflict
+from nosync.model.identifiers import TraceShard
 from nosync.model.layers import LayerInfo
 from nosync.model.safety import Problem, Standing
 from nosync.model.store import Carrier, Disk, Remote
@@ -29,7 +30,6 @@ PATIENCE_SECONDS = 3.0
 PATIENT_BYTES = 256 << 20
 REST_SECONDS = 0.3  # without news of the stream, it rests
 MUCH_LONGER = 4  # as many layers as a recovery may fetch at most: then they are shortened even while the stream is busy
-Place = tuple[str, int]
 
 
 class RecordShipper:
@@ -56,7 +56,7 @@ class RecordShipper:
 
 
 class LayerShipper:
-    """Brings layers to the remote. `waiting` holds, per operator and shard, the finest layers that are not there yet, oldest first."""
+    """Brings layers to the remote. `waiting` holds, per trace and shard, the finest layers that are not there yet, oldest first."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class LayerShipper:
         self.heard = 0.0
         self.placed = set(remote.sizes(LAYERS))
         self.number = journal.number
-        self.waiting: dict[Place, list[LayerInfo]] = {}
+        self.waiting: dict[TraceShard, list[LayerInfo]] = {}
         self.spans: set[tuple[int, int]] = set()
         self._begin_again()
         self.looked = -1
@@ -122,7 +122,7 @@ class LayerShipper:
         self.bytes += self.carrier.upload(layer.path, self.disk)
         self.objects += 1
         self.placed.add(layer.path)
-        place = (layer.operator, layer.shard)
+        place = (layer.trace, layer.shard)
         inside = [other for other in self.waiting[place] if within(other, layer)]
         if inside and layer.upper > layer.lower + 1:
             self.spans.add((inside[0].lower, layer.upper))
@@ -141,7 +141,7 @@ class LayerShipper:
                     case Computed():
                         self.heard = now
                         for layer in entry.layers:
-                            self.waiting.setdefault((layer.operator, layer.shard), []).append(layer)
+                            self.waiting.setdefault((layer.trace, layer.shard), []).append(layer)
                             self.came[layer.path] = now
                     case Restored() | Adopted() | RolledBack():
                         self._begin_again()
@@ -156,10 +156,10 @@ class LayerShipper:
         with self.journal.lock:  # what came with a changed program has no state of earlier epochs, here or there
             self.spans |= {(1, begun.epoch + 1) for begun in self.journal.image.begun.values()}
 
-    def _traces(self) -> dict[Place, list[LayerInfo]]:
+    def _traces(self) -> dict[TraceShard, list[LayerInfo]]:
         with self.journal.lock:
             traces = self.journal.image.traces
-            return {(operator, shard): list(layers) for operator, shards in traces.items() for shard, layers in shards.items()}
+            return {(trace, shard): list(layers) for trace, shards in traces.items() for shard, layers in shards.items()}
 
     def _next(self) -> LayerInfo | None:
         """For the oldest waiting layer, if it has waited long enough: the one that collapses it and its followers."""
@@ -167,12 +167,12 @@ class LayerShipper:
         place = min(behind, key=lambda place: self.waiting[place][0].lower, default=None)
         if place is None:
             return None
-        (operator, shard), waiting = place, self.waiting[place]
+        (trace, shard), waiting = place, self.waiting[place]
         if self._may_wait(waiting[0]):
             return None
         with self.journal.lock:
-            trace = list(self.journal.image.traces[operator][shard])
-        return collapsing(waiting, trace, self.placed)
+            known = list(self.journal.image.traces[trace][shard])
+        return collapsing(waiting, known, self.placed)
 
     @property
     def busy(self) -> bool:
@@ -204,13 +204,13 @@ class LayerShipper:
         return best[1]
 
 
-def collapsing(waiting: Sequence[LayerInfo], trace: Iterable[LayerInfo], placed: set[str]) -> LayerInfo:
+def collapsing(waiting: Sequence[LayerInfo], layers: Iterable[LayerInfo], placed: set[str]) -> LayerInfo:
     """The layer to ship for the oldest waiting one: where merged layers stand for it and its followers in no more bytes, that for the most.
 
     It may begin before the waiting ones, with epochs that are there already. It must not overlap a part of what is there: no cover could
     have both.
     """
-    known = list(trace)
+    known = list(layers)
     there = [layer for layer in known if layer.path in placed]
     best, most = waiting[0], 1
     for layer in known:
