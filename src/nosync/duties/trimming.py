@@ -53,6 +53,7 @@ class Trimmer:
     def _trim(self, source: str, epoch: int, number: int) -> bool:
         if any(tier.number < number for tier in self.standings()):
             return False
+        self.journal.look()
         with self.journal.lock:
             opened = [entry for at, entry in self.journal.image.opened.items() if self.trimmed[source] < at <= epoch]
         for entry in opened:

@@ -128,12 +128,16 @@ class Journal:
             self.image.apply(record.number, entry)
 
     def look(self) -> None:
-        """`Fenced` when a newer run has taken over, here or at the remote."""
+        """`Fenced` when a newer run has taken over, here or at the remote. Called before anything that cannot be undone."""
         self.resolve()
         for store in (self.disk, self.remote):
-            if store is not None and store.exists(run_name(self.generation + 1)):
-                self.fence(fenced_by(store, self.generation))
-        self.resolve()
+            if store is not None:
+                self._look_at(store)
+
+    def _look_at(self, store: Store) -> None:
+        if store.exists(run_name(self.generation + 1)):
+            self.fence(fenced_by(store, self.generation))
+            self.resolve()
 
     def note(self, entry: Entry) -> None:
         """Goes with the next append: for news that nothing waits for."""
@@ -159,29 +163,30 @@ class Journal:
         """
         if self.remote is None or self.shipped == self.number:
             return 0
+        self._look_at(self.remote)  # what was appended since another run took over is no part of the history: it shall not get there
         sent = self._ship_rollup(self.remote) if self.shipped < self.base else 0
-        records = self.after(self.shipped)
+        records = self.after(max(self.shipped, self.base))
         for entry in [entry for record in records for entry in record.entries if isinstance(entry, Opened)]:
             for name, mark in entry.files.items():
                 if fingerprint(self.disk.read(name) or b"") == mark:  # else torn by a restart: recovery will see to it
                     sent += self.remote.upload(name, self.disk)
         content = b"".join(record.content for record in records)
-        try:
-            create(self.remote, record_name(records[0].number), content)
-            self.shipped = records[-1].number
-        except Conflict:
-            self._own(records, self.remote.read(record_name(records[0].number)) or b"")
-        if self.remote.exists(run_name(self.generation + 1)):
-            self.fence(fenced_by(self.remote, self.generation))
-            self.resolve()
+        arrived = self._arrived(self.remote, records, content) if records else self.base
+        self._look_at(self.remote)  # only now it counts: a run that begins later finds it there
+        self.shipped = arrived
         return sent + len(content)
 
-    def _own(self, records: list[Record], found: bytes) -> None:
-        """An earlier attempt of ours may have arrived although it was reported as failed."""
-        for record in records:
-            if found == b"".join(one.content for one in records[: record.number - self.shipped]):
-                self.shipped = record.number
-                return
+    def _arrived(self, remote: Remote, records: list[Record], content: bytes) -> int:
+        """The last record that is there. An earlier attempt of ours may have arrived although it was reported as failed."""
+        name = record_name(records[0].number)
+        try:
+            create(remote, name, content)
+            return records[-1].number
+        except Conflict:
+            found = remote.read(name) or b""
+        for count, record in enumerate(records, start=1):
+            if found == b"".join(one.content for one in records[:count]):
+                return record.number
         raise Conflict("the remote has records of another run", hint="Another run took this flow over.")
 
     def _ship_rollup(self, remote: Remote) -> int:
@@ -189,7 +194,6 @@ class Journal:
         contents = {name: self.disk.read(name) or b"" for name in [*self.disk.sizes(TAKEN), max(self.disk.sizes(ROLLUPS))]}
         for name, content in contents.items():
             remote.replace(name, content)
-        self.shipped = self.base
         return sum(map(len, contents.values()))
 
     def forget(self, number: int) -> None:

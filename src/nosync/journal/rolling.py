@@ -37,6 +37,7 @@ class Roller:
             return self._choose()
         if everywhere < self.candidate.number:
             return False
+        self.journal.look()
         self._roll(self.candidate)
         self.candidate = None
         return True
@@ -58,6 +59,7 @@ class Roller:
         taken, content, inside = next_tile(Shelves(self.disk, self.remote), records, self.marks_of)
         self._write({segment: pack(records), openings_name(segment): pack_openings(records), taken: content})
         self._write({summary: rollup.content()})
+        self.journal.look()
         self._forget(rollup, inside)
 
     def _write(self, texts: dict[str, bytes]) -> None:

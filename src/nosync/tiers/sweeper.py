@@ -26,6 +26,7 @@ class Sweeper:
         """Deletes what was found, once the boundary is on every tier (they have the records up to `everywhere`)."""
         if not self.due or everywhere < self.boundary:
             return False
+        self.journal.look()
         for name in self.due:
             self.store.delete(name)
         self.deleted += len(self.due)
