@@ -27,7 +27,7 @@ class Network:
     """A remote behind a network that may be cut for some calls."""
 
     def __init__(self, folder: Path) -> None:
-        self.remote = open_remote(folder.as_uri())
+        self.remote = open_remote(f"memory://{folder}")
         self.cut: Callable[[str, str], bool] = lambda call, name: False
 
     def __getattr__(self, call: str) -> Any:

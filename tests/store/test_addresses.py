@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from nosync.model.errors import Invalid, Unavailable
-from nosync.store.addresses import LIMITS, _client_options, client_of
+from nosync.store.addresses import LIMITS, _client_options, address_of, client_of
 from nosync.store.objects import open_remote
 
 
@@ -67,3 +67,16 @@ def test_the_environment_goes_before_our_limits() -> None:
     assert _client_options("GOOGLE", environment) == LIMITS | {"proxy_url": "http://proxy"}
     assert _client_options("AZURE", environment) == LIMITS
     assert client_of("s3://bucket/a", environment)
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("s3://key:secret@bucket/a/", "s3://bucket/a"),
+        ("az://container/a?sig=secret#secret", "az://container/a"),
+        ("abfss://container@account.dfs.core.windows.net/a", "abfss://container@account.dfs.core.windows.net/a"),
+        ("file:///folder/a", "file:///folder/a"),
+    ],
+)
+def test_an_address_that_is_shown_holds_no_secret(url: str, address: str) -> None:
+    assert address_of(url) == address

@@ -139,9 +139,3 @@ def test_without_credentials_nothing_was_sent(write: bool) -> None:
 def test_a_broken_connection_is_not_mistaken_for_a_broken_disk() -> None:
     error = from_remote(OSError("Generic S3 error: Connection reset by peer (os error 104)"), "no", write=True)
     assert type(error) is OutcomeUnknown
-
-
-def test_a_full_disk_behind_a_folder_is_told_as_such() -> None:
-    error = from_remote(OSError("Generic LocalFileSystem error: No space left on device (os error 28)"), "no", write=True)
-    assert type(error) is Unavailable
-    assert "disk is full" in error.hint

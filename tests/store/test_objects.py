@@ -7,8 +7,9 @@ import obstore
 import pytest
 
 from nosync.model.errors import Corrupt, OutcomeUnknown, Unavailable
+from nosync.store.bucket import PART
 from nosync.store.disk import LocalDisk
-from nosync.store.objects import PART, Objects, open_remote
+from nosync.store.objects import Objects, open_remote
 from nosync.store.packing import BLOCK
 from tests.memory import growth_during
 
@@ -71,8 +72,9 @@ def test_uploading_what_is_not_there_is_corrupt_and_leaves_no_object(remote: Obj
 def test_a_damaged_object_is_corrupt_and_leaves_no_file(remote: Objects, disk: LocalDisk, damage: str) -> None:
     disk.create(LAYER, os.urandom(100_000))
     remote.upload(LAYER, disk)
-    stored = bytes(obstore.get(remote._store, LAYER + ".packed").bytes())
-    obstore.put(remote._store, LAYER + ".packed", stored[:-100] if damage == "truncated" else b"other" + stored)
+    stored = b"".join(remote._bucket.parts(LAYER + ".packed"))
+    damaged = stored[:-100] if damage == "truncated" else b"other" + stored
+    remote._bucket.put(LAYER + ".packed", iter([damaged]), large=False)
     disk.delete(LAYER)
     with pytest.raises(Corrupt, match="cannot be decompressed"):
         remote.download(LAYER, disk)
@@ -109,21 +111,10 @@ def test_a_file_that_fails_on_the_way_leaves_no_object(remote: Objects, disk: Lo
     assert remote.sizes("") == {}
 
 
-def test_a_folder_that_stands_for_a_bucket_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[tuple[str, str]] = []
-    for call in ("sync_files", "sync_folders"):
-        monkeypatch.setattr(LocalDisk, call, lambda self, names, call=call: synced.extend((call, name) for name in names))
-    remote = open_remote(f"file://{tmp_path}")
-    remote.create("record", b"x")
-    remote.replace("record", b"y")
-    remote.upload("record", LocalDisk(tmp_path))
-    assert synced == [("sync_files", "record"), ("sync_folders", "record")] * 3
-
-
 def test_an_object_that_arrives_torn_is_not_taken_for_there(disk: LocalDisk, monkeypatch: pytest.MonkeyPatch) -> None:
     remote = open_remote("memory://torn")
     disk.replace("layers/a.arrow", b"x" * 1000)
     plain = obstore.put
-    monkeypatch.setattr("nosync.store.objects.obstore.put", lambda store, key, content, **how: plain(store, key, content[:-1], **how))
+    monkeypatch.setattr("nosync.store.bucket.obstore.put", lambda store, key, content, **how: plain(store, key, content[:-1], **how))
     with pytest.raises(OutcomeUnknown, match="bytes on memory://torn instead of"):
         remote.upload("layers/a.arrow", disk)

@@ -119,7 +119,7 @@ class Upkeep:
     def _tell_readers(self) -> None:
         """How far the remote is goes with the next record: nobody else can know it without asking there."""
         for tier in self.standings():
-            if tier.survives == "site" and tier.epoch > self.told:
+            if tier.survives == "site" and tier.epoch != self.told:
                 self.told = tier.epoch
                 self.journal.note(Reached("site", tier.epoch))
 

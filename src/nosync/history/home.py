@@ -85,7 +85,7 @@ class Home:
             "flow": image.declared.flow,
             "epoch": image.epoch,
             "opened": image.last_opened,
-            "safe": {"process": image.epoch, "host": self.synced, **image.reached},
+            "safe": self._safe(),
             "startedBy": _started(image),
             "shards": image.declared.shards,
             "views": list(self.views),
@@ -96,6 +96,11 @@ class Home:
             "spaceAmplification": round(kept / needed, 2) if needed else 1.0,
             "sinks": {name: image.released.get(name, 0) for name in image.declared.sinks},
         }
+
+    def _safe(self) -> dict[str, int]:
+        """As a run says it: a worse failure never has a newer epoch. What was reached since the last record is not known here."""
+        host = min(self.image.epoch, self.synced)
+        return {"process": self.image.epoch, "host": host, **{tier: min(host, epoch) for tier, epoch in self.image.reached.items()}}
 
 
 def _started(image: Image) -> dict[str, Any] | None:

@@ -93,13 +93,16 @@ class Image:
             case Restored():
                 self._lose(frozenset(entry.lost))
                 self._replace(entry.layers)
+                self._reached_at_most(min((layer.lower - 1 for layer in entry.layers), default=self.epoch))
             case Adopted():
                 self._replace(entry.layers)
+                self._reached_at_most(min((layer.lower - 1 for layer in entry.layers), default=self.epoch))
                 self.begun |= {trace: Begun(epoch, number, entry.empty) for trace, epoch in entry.begun.items()}
                 self.released |= entry.released
                 self.seen |= {epoch: newest(self.seen.get(epoch, {}), seen) for epoch, seen in entry.seen}
             case RolledBack():
                 self._roll_back(entry.epoch)
+                self._reached_at_most(entry.epoch)
             case Reached():
                 self.reached[entry.tier] = entry.epoch
             case Releasing():
@@ -110,6 +113,10 @@ class Image:
                 self.trimmed[entry.source] = entry.epoch
             case Swept():
                 self.swept = (entry.generation, entry.epoch)
+
+    def _reached_at_most(self, epoch: int) -> None:
+        """What comes after is on no tier until a run says so."""
+        self.reached = {tier: min(epoch, reached) for tier, reached in self.reached.items()}
 
     def _place(self, layers: Iterable[LayerInfo]) -> None:
         """Adds layers to their traces, and to the newest covers in the place of what they collapse."""

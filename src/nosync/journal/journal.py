@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from nosync.journal.chain import Chain, believed, common, junk, read_chain
-from nosync.journal.entries import Entry, Opened, Started
+from nosync.journal.entries import Entry, Opened, Reached, Started
 from nosync.journal.image import Image
-from nosync.journal.names import ROLLUPS, RUNS, TAKEN, numbers_in, record_name, rollup_name, run_name
+from nosync.journal.names import RUNS, numbers_in, record_name, rollup_name, run_name
+from nosync.journal.past import Shelves
 from nosync.journal.record import Record, decode, encode
+from nosync.journal.taken import telling
 from nosync.model.errors import Conflict, Corrupt, Fenced, OutcomeUnknown, Unavailable
 from nosync.model.run import Runner
 from nosync.model.store import Disk, Remote, Store, fingerprint
@@ -51,7 +53,8 @@ class Journal:
         self.base, self.number, self.digest, self.origin = chain.base, chain.number, chain.digest, chain.origin
         self.before = self.image.started
         self.recent: deque[Record] = deque(chain.records)
-        record = encode(self.number + 1, self.run, self.digest, [started])
+        emptied = [Reached("site", 0)] if self.image.reached.get("site") and not self.shipped else []
+        record = encode(self.number + 1, self.run, self.digest, [started, *emptied])
         try:
             create(self.disk, record_name(record.number), record.content)
         except Conflict:
@@ -190,8 +193,12 @@ class Journal:
         raise Conflict("the remote has records of another run", hint="Another run took this flow over.")
 
     def _ship_rollup(self, remote: Remote) -> int:
-        """For a remote that is new to a long history: the newest roll-up, after what sources must know of the past."""
-        contents = {name: self.disk.read(name) or b"" for name in [*self.disk.sizes(TAKEN), max(self.disk.sizes(ROLLUPS))]}
+        """For a remote that is new to a long history: what sources must know of the past, then the roll-up that this history was read
+        from. A newer one in the home may be torn.
+        """
+        assert self.chain.rollup is not None
+        contents = telling(Shelves(self.disk), self.base)
+        contents[rollup_name(self.base, self.chain.rollup.image.epoch)] = self.chain.rollup.content()
         for name, content in contents.items():
             remote.replace(name, content)
         return sum(map(len, contents.values()))

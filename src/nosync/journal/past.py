@@ -105,6 +105,15 @@ def _segments(shelves: Shelves, base: int, after: int) -> list[str]:
     return chosen[::-1]
 
 
+def whole_segments(shelves: Shelves, base: int) -> list[str]:
+    """The names of all segments up to the roll-up at `base`, each of them read."""
+    names = _segments(shelves, base, 0)
+    for name in names:
+        if not read_segment(shelves, name):
+            raise _missing(numbers_in(name)[1])
+    return names
+
+
 def _missing(number: int) -> Corrupt:
     return Corrupt(
         f"records up to {number} of the journal are in no segment",

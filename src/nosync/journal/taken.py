@@ -22,7 +22,7 @@ import xxhash
 
 from nosync.journal.entries import Entry, Opened, RolledBack, Slice
 from nosync.journal.names import TAKEN, numbers_in, taken_name
-from nosync.journal.past import Shelves, openings, rolled_openings, slices
+from nosync.journal.past import Shelves, openings, rolled_openings, slices, whole_segments
 from nosync.journal.record import Record
 
 WIDTH = 16
@@ -110,6 +110,15 @@ def tiles(names: Iterable[str], base: int) -> list[str] | None:
         found.append(ending[base])
         base = numbers_in(ending[base])[0] - 1
     return found
+
+
+def telling(shelves: Shelves, base: int) -> dict[str, bytes]:
+    """Files, with their contents, that tell all that was taken in the records up to `base`: tiles, or segments where one is not whole."""
+    names = tiles(shelves.sizes(TAKEN), base)
+    contents = {name: shelves.read(name) or b"" for name in names or ()}
+    if names is not None and all(from_bytes(content) is not None for content in contents.values()):
+        return contents
+    return {name: shelves.read(name) or b"" for name in whole_segments(shelves, base)}
 
 
 def next_tile(shelves: Shelves, records: Sequence[Record], marks_of: MarksOf) -> tuple[str, bytes, list[str]]:

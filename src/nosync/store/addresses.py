@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from obstore.exceptions import BaseError
-from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
+from obstore.store import MemoryStore, ObjectStore, from_url
 
 from nosync.model.errors import Invalid
 from nosync.store.disk import told
@@ -31,31 +31,37 @@ _memory: dict[str, MemoryStore] = {}
 _memory_lock = threading.Lock()
 
 
+def address_of(url: str) -> str:
+    """The address as it may be shown and recorded: without passwords, keys or signatures."""
+    parts = urlsplit(url)
+    user, _, host = parts.netloc.rpartition("@")
+    kept = f"{user}@{host}" if user and ":" not in user else host  # Azure has the container there
+    return urlunsplit((parts.scheme, kept, parts.path.rstrip("/") if kept else parts.path, "", ""))
+
+
 def client_of(url: str, environment: Mapping[str, str]) -> ObjectStore:
     """A client for the address. Nothing is sent yet. `Invalid` for an address that no client understands."""
     parts = urlsplit(url)
-    if parts.scheme == "file":
-        folder = folder_of(parts, url)
-        with told(f'"{folder}" could not be made'):
-            folder.mkdir(parents=True, exist_ok=True)
-        return LocalStore(folder)
     if parts.scheme == "memory":
         with _memory_lock:
             return _memory.setdefault(parts.netloc + parts.path, MemoryStore())
     if parts.scheme not in CLOUDS:
-        raise Invalid(f'remote "{url}" is not an address', hint=POSSIBLE)
+        raise Invalid(f'remote "{address_of(url)}" is not an address', hint=POSSIBLE)
     options = _client_options(CLOUDS[parts.scheme], environment)
     try:
         return cast(ObjectStore, from_url(url, client_options=options, retry_config=RETRIES))  # type: ignore[call-overload]
     except (BaseError, ValueError) as error:
-        raise Invalid(f'remote "{url}" cannot be opened: {str(error).splitlines()[0]}', hint=POSSIBLE) from error
+        raise Invalid(f'remote "{address_of(url)}" cannot be opened: {str(error).splitlines()[0]}', hint=POSSIBLE) from error
 
 
 def folder_of(parts: SplitResult, url: str) -> Path:
-    """The folder of a file:// address."""
+    """The folder of a file:// address; made if it is not there."""
     if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
         raise Invalid(f'remote "{url}" does not name a folder from the root', hint="Write file:///folder, with three slashes.")
-    return Path(unquote(parts.path))
+    folder = Path(unquote(parts.path))
+    with told(f'"{folder}" could not be made'):
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _client_options(prefix: str, environment: Mapping[str, str]) -> dict[str, Any]:

@@ -131,10 +131,8 @@ class LocalDisk:
 
         If it has dropped the pages as well, the copy is of older bytes: the checksums of layers and records tell.
         """
-        with whole_file(path) as copy:
+        with whole_file(path, sync=self._fsync) as copy:
             shutil.copyfileobj(file, copy, 1 << 20)
-            copy.flush()
-            self._fsync(copy.fileno())
         self._sync(path.parent)
 
     def _sync_way_to_root(self) -> None:
@@ -157,15 +155,21 @@ class LocalDisk:
 
 
 @contextmanager
-def whole_file(path: Path, place: Callable[[str, Path], None] = os.replace) -> Iterator[IO[bytes]]:
+def whole_file(
+    path: Path, place: Callable[[str, Path], None] = os.replace, sync: Callable[[int], None] | None = None
+) -> Iterator[IO[bytes]]:
     """A file that gets its name when the block has ended well; otherwise nothing is left of it. Folders are made as needed.
 
-    With `os.link` to place it, a name that is taken stays as it is, and `FileExistsError` is raised.
+    With `os.link` to place it, a name that is taken stays as it is, and `FileExistsError` is raised. `sync` is called with its
+    descriptor before it gets its name.
     """
     beginning = f"{path.parent}/.{uuid.uuid4().hex}"
     try:
         with _opened(beginning, path.parent) as file:
             yield file
+            if sync is not None:
+                file.flush()
+                sync(file.fileno())
         place(beginning, path)
     finally:
         with suppress(FileNotFoundError):

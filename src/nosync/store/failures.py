@@ -18,8 +18,8 @@ NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|The specified bucket doe
 NOT_ALLOWED = re.compile(r"status code: 40[13]|169\.254\.(169\.254|170\.2)|metadata\.google\.internal")
 # The last attempt was refused; an earlier one may have written.
 RETRIED = re.compile(r"after [1-9]\d* retries")
-# Only of the local file system: a connection that broke has such a number too, and says nothing about the request.
-LOCAL_ERROR = re.compile(r"Generic LocalFileSystem error.*\(os error (\d+)\)")
+# What stands behind the question mark of an address may be a signature.
+SECRETS = re.compile(r"(https?://[^\s?]+)\?[^\s)]*")
 
 CREDENTIALS = "Check the credentials in the environment (such as AWS_ACCESS_KEY_ID), and that they may read, write, list and delete there."
 BUCKET = "Create the bucket, or correct its name in the address."
@@ -33,7 +33,7 @@ def from_disk(error: OSError, action: str) -> Unavailable:
 
 def from_remote(error: Exception, action: str, *, write: bool) -> NosyncError:
     """The error for a call on objects that failed. When in doubt whether a write has happened, it is `OutcomeUnknown`."""
-    text = str(error)
+    text = SECRETS.sub(r"\1", str(error))
     message = f"{action}: {text.partition(chr(10))[0].strip()}"
     if isinstance(error, AlreadyExistsError):
         return Conflict(message, hint="Read it back to see who wrote it.")
@@ -52,8 +52,6 @@ def _remote_hint(error: Exception, text: str) -> str:
         return CREDENTIALS
     if is_bucket_missing(error):
         return BUCKET
-    if match := LOCAL_ERROR.match(text):
-        return _disk_hint(int(match[1]))
     return REACHABLE
 
 

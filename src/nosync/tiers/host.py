@@ -2,7 +2,8 @@
 
 One call of `step` syncs everything that is new at once, so that many epochs share one commit of the file system. A record that survives
 without its layers does no harm: recovery looks at what is there.
-Merged layers can be large, and their inputs are kept: they are synced when nothing else is to do, and no safe point waits for them.
+Merged layers can be large, and their inputs are kept: they are synced when nothing else is to do or when there are many, and no safe
+point waits for them.
 
     HOME/synced   "<number> <digest>": all files named in records up to this one are synced, as long as the chain has that digest there
 """
@@ -20,6 +21,7 @@ from nosync.model.store import Disk
 from nosync.tiers.progress import epoch_on
 
 SYNCED = "synced"
+MOST_MERGED = 8  # merged layers that are synced at once; more of them do not wait for the stream to rest
 
 
 class HostTier:
@@ -49,6 +51,8 @@ class HostTier:
         self._sync([*(layer.path for layer in layers), *files, *(record_name(record.number) for record in records)])
         self.bytes += sum(layer.bytes for layer in layers) + sum(len(record.content) for record in records)
         self._reached(records)
+        if len(self.merged) > MOST_MERGED:
+            self._settle()
         return True
 
     def _sync(self, names: list[str]) -> None:
@@ -65,10 +69,11 @@ class HostTier:
             self._claim()
 
     def _settle(self) -> bool:
-        """Syncs one merged layer."""
+        """Syncs some merged layers."""
         if not self.merged:
             return False
-        self._sync([self.merged.pop(0)])
+        self._sync(self.merged[:MOST_MERGED])
+        del self.merged[:MOST_MERGED]  # only now: after a failure they are synced again before anything is claimed
         if not self.merged:
             self._claim()
         return True

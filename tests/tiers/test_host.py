@@ -1,0 +1,80 @@
+"""The tier that survives a restart of the host claims only what was synced."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nosync.journal.chain import read_chain
+from nosync.journal.entries import Computed, Merged, Opened
+from nosync.journal.journal import Journal
+from nosync.model.errors import Unavailable
+from nosync.model.layers import LayerInfo
+from nosync.model.run import this_process
+from nosync.store.disk import LocalDisk
+from nosync.tiers.host import MOST_MERGED, HostTier, synced_number
+
+
+class Disk(LocalDisk):
+    """Notes what was synced; `broken` names cannot be."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root, fsync=self.noted)
+        self.broken = ""
+        self.synced: set[str] = set()
+
+    def noted(self, descriptor: int) -> None:
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        if self.broken and (self.broken in path or "/." in path):  # it, or a copy of it
+            raise OSError(5, "Input/output error")
+        self.synced.add(path)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Disk:
+    return Disk(tmp_path)
+
+
+@pytest.fixture
+def journal(disk: Disk) -> Journal:
+    return Journal(disk, None, this_process(0.0))
+
+
+def layer(journal: Journal, lower: int, upper: int) -> LayerInfo:
+    path = f"layers/v/0/{lower}-{upper}-1.0-0.arrow"
+    journal.disk.replace(path, b"rows")
+    return LayerInfo("v", 0, lower, upper, "diffs", path, 1, 4, "")
+
+
+def compute(journal: Journal, epoch: int) -> None:
+    journal.append(Opened(epoch, 0.0, {}))
+    journal.append(Computed(epoch, (layer(journal, epoch, epoch + 1),), {}, {}))
+
+
+def test_a_merged_layer_whose_fsync_failed_is_synced_before_anything_is_claimed(journal: Journal, disk: Disk) -> None:
+    tier = HostTier(journal, disk)
+    compute(journal, 1)
+    compute(journal, 2)
+    journal.append(Merged(layer(journal, 1, 3)))
+    disk.broken = "/1-3-"
+    tier.step()
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            tier.step()
+    compute(journal, 3)
+    disk.broken = ""
+    tier.step()
+    assert synced_number(disk, read_chain(disk)) == 0
+    assert tier.settled == 0
+    tier.step()
+    assert any("/1-3-" in path for path in disk.synced)
+    assert synced_number(disk, read_chain(disk)) == tier.settled == journal.number
+
+
+def test_merged_layers_are_synced_although_the_stream_never_rests(journal: Journal, disk: Disk) -> None:
+    tier = HostTier(journal, disk)
+    for epoch in range(1, 4 * MOST_MERGED):
+        compute(journal, epoch)
+        journal.append(Merged(layer(journal, 1, epoch + 1)))
+        assert tier.step()
+    assert len(tier.merged) <= MOST_MERGED
