@@ -56,7 +56,7 @@ def test_the_first_program_and_the_look_back_print_what_the_readme_says(shop: Pa
 
 @pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.parametrize("words", ['changes="op"', "ns.fold(", 'emit="final"'])
+@pytest.mark.parametrize("words", ['op_column="op"', "ns.fold(", 'emit="final"'])
 def test_the_programs_with_a_change_log_a_fold_and_windows_print_what_the_readme_says(shop: Path, words: str) -> None:
     program, output = block(words)
     assert printed(program, shop) == output

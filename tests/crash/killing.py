@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -182,7 +183,8 @@ def check_replay(spark: SparkSession, place: Path) -> None:
     again = place / "again"
     again.mkdir()
     flow, _ = suffering_flow(spark, place, again)
-    flow.program().sources["orders"].available = lambda: next(recorded, None)  # type: ignore[method-assign]
+    sources = flow.program().sources
+    sources["orders"] = replace(sources["orders"], available=lambda: next(recorded, None))
     with flow.start(home=again / "home", shards=2) as run:
         run.processAllAvailable()
     assert checksums(again / "home") == checksums(place / "home")

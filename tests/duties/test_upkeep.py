@@ -69,14 +69,14 @@ def test_rows_in_memory_are_kept_until_they_are_safe_and_then_let_go(
 
 
 class Ticker:
-    """A source that forgets what it gave as soon as it was read."""
+    """A source that forgets what it gave as soon as it is recorded."""
 
     append_only = True
-    replayable = False
 
     def __init__(self) -> None:
         self.given = 0
         self.reads = 0
+        self.forgotten = set[int]()
 
     def declare(self, name: str, spark: SparkSession) -> StructType:
         return StructType().add("x", "long")
@@ -91,17 +91,12 @@ class Ticker:
         return {"number": self.given}
 
     def read(self, spark: SparkSession, slice: dict[str, Any]) -> DataFrame:
+        assert slice["number"] not in self.forgotten
         self.reads += 1
         return spark.createDataFrame([(slice["number"], 1)], "x bigint, _diff bigint")
 
-    def rows(self, slice: dict[str, Any]) -> int | None:
-        return None
-
-    def weight(self, slice: dict[str, Any]) -> int:
-        return 0
-
-    def trim(self, slice: dict[str, Any]) -> None:
-        """Nothing is kept."""
+    def acknowledge(self, slice: dict[str, Any]) -> None:
+        self.forgotten.add(slice["number"])
 
 
 def test_a_source_that_cannot_be_read_again_is_read_once(spark: SparkSession, tmp_path: Path) -> None:
@@ -111,7 +106,7 @@ def test_a_source_that_cannot_be_read_again_is_read_once(spark: SparkSession, tm
     with flow.start(home=tmp_path, shards=2) as run:
         run.processAllAvailable()
         assert sorted(row.x for row in run.view("v").collect()) == [1, 2, 3]
-    assert source.reads == 3
+    assert source.reads == 3 and source.forgotten == {1, 2, 3}
 
 
 def test_files_that_no_record_names_are_swept_and_no_others(spark: SparkSession, tmp_path: Path) -> None:

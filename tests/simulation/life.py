@@ -43,7 +43,7 @@ class Life:
         self.lasting = LastingReader(history.lasting, self.position(), self.check_trim)
         sources = {"lasting": self.lasting, "fleeting": self.fleeting}
         self.epochs = Epochs(self.journal, sources, self.engine, lambda: 0.0)
-        trims = sources if history.trims else {}
+        trims = {name: source.trim for name, source in sources.items()} if history.trims else {}
         self.upkeep = Upkeep(
             self.journal, disk, remote, self.sinks(), self, trims, most_layers=3, patience=0.0, roll_records=history.roll, trim_batch=2,
             marks_of=MARKS_OF,

@@ -189,7 +189,7 @@ def input_is_trimmed_before_the_boundary_is_recorded() -> Any:
             return False
         for epoch, entry in image.opened.items():
             if epoch <= due and source in entry.slices:
-                self.sources[source].trim(entry.slices[source])
+                self.sources[source](entry.slices[source])
         self.trimmed[source] = due
         return True
 

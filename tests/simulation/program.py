@@ -65,6 +65,9 @@ class LastingReader:
     def files(self, slice: dict[str, Any]) -> dict[str, str]:
         return {}
 
+    def acknowledge(self, slice: dict[str, Any]) -> None:
+        """It can be read again anyway."""
+
     def trim(self, slice: dict[str, Any]) -> None:
         self.check(slice)
         self.source.trimmed = max(self.source.trimmed, slice["last"])
@@ -72,7 +75,7 @@ class LastingReader:
 
 @dataclass
 class Fleeting:
-    """A source that cannot be read again: rows go into a file of the home before they are taken."""
+    """A source that cannot be read again: rows go into a file of the home, and leave the source once their epoch is recorded."""
 
     disk: Cache
     run: str
@@ -86,8 +89,10 @@ class Fleeting:
         content = json.dumps(self.pending).encode()
         self.disk.replace(name, content)
         self.count += 1
-        self.pending = []
-        return {"file": name, "mark": fingerprint(content)}
+        return {"file": name, "mark": fingerprint(content), "rows": len(self.pending)}
+
+    def acknowledge(self, slice: dict[str, Any]) -> None:
+        self.pending = self.pending[slice["rows"] :]
 
     def files(self, slice: dict[str, Any]) -> dict[str, str]:
         return {slice["file"]: slice["mark"]}

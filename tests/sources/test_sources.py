@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nosync as ns
+from nosync.journal.taken import Marks, Taken
 
 TEXTS = {
     "csv": lambda values: "".join(f"{x},n{x}\n" for x in values),
@@ -101,7 +102,7 @@ def test_a_file_that_changes_before_its_epoch_is_computed_is_named(spark: SparkS
     path = write(tmp_path / "in", "a", "csv", [1])
     source = ns.files(tmp_path / "in", format="csv", schema="x int, name string")
     source.declare("s", spark)
-    source.start(tmp_path, [])
+    source.start(tmp_path, Taken(list, None, Marks()))
     slice = source.available()
     assert slice is not None
     path.write_text("1,changed\n2,more\n")

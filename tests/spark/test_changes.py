@@ -93,13 +93,13 @@ class Inputs:
     def flow(self, spark: SparkSession) -> tuple[ns.Flow, Any]:
         flow, schema = ns.Flow("changes", spark), "op string, id int, name string"
         for name in ("json", "parquet"):
-            source = ns.files(self.folder / name, format=name, schema=schema, changes="op", maxFilesPerTrigger=2)
-            flow.view(f"v_{name}", flow.source(name, source, key=["id"]).select("*"))
-        plain = ns.files(self.folder / "plain", format="csv", schema=schema, changes="op", maxFilesPerTrigger=1)
-        flow.view("v_plain", flow.source("plain", plain))
-        in_order = {"schema": schema + ", lsn int", "changes": "op", "sequence": "lsn"}
-        late = ns.files(self.folder / "late", format="json", maxFilesPerTrigger=1, **in_order)
-        flow.view("v_late", flow.source("late", late, key="id").groupBy("name").agg(F.count("*").alias("n"), F.max("id").alias("most")))
+            source = ns.files(self.folder / name, format=name, schema=schema, maxFilesPerTrigger=2)
+            flow.view(f"v_{name}", flow.source(name, source, key=["id"], op_column="op").select("*"))
+        plain = ns.files(self.folder / "plain", format="csv", schema=schema, maxFilesPerTrigger=1)
+        flow.view("v_plain", flow.source("plain", plain, op_column="op"))
+        late = ns.files(self.folder / "late", format="json", maxFilesPerTrigger=1, schema=schema + ", lsn int")
+        in_order = flow.source("late", late, key="id", op_column="op", sequence="lsn")
+        flow.view("v_late", in_order.groupBy("name").agg(F.count("*").alias("n"), F.max("id").alias("most")))
         given = ns.memory("id int, name string")
         flow.view("v_given", flow.source("given", given, key="id"))
         return flow, given
@@ -172,8 +172,8 @@ def test_the_order_of_the_input_counts_however_spark_cuts_and_distributes_it(qui
             session.conf.set(setting, quick.conf.get(setting) or "")
         session.conf.set("spark.sql.files.maxPartitionBytes", size)
         flow = ns.Flow("cuts", session)
-        source = ns.files(tmp_path / "in", format="json", schema="op string, id int, name string", changes="op")
-        flow.view("v", flow.source("users", source, key="id"))
+        source = ns.files(tmp_path / "in", format="json", schema="op string, id int, name string")
+        flow.view("v", flow.source("users", source, key="id", op_column="op"))
         life = Stepping(flow.program(), tmp_path / str(number), 2)
         life.step()
         life.close()
@@ -188,9 +188,9 @@ def test_rows_of_any_type_are_known_again(quick: SparkSession, tmp_path: Path) -
     when = datetime.datetime(2024, 5, 1, 12, 30)
     whole = (Decimal("1.500"), when, [0.5, None], {"x": when.date(), "y": None}, b"1")
     rich = [(1, whole), (2, None), (None, (None, None, None, {}, None))]
-    flow, given = ns.Flow("rich", quick), {"keyed": ns.memory(schema), "rows": ns.memory("op int, " + schema, changes="op")}
-    for name, source in given.items():
-        flow.view(f"v_{name}", flow.source(name, source, key="id" if name == "keyed" else None))
+    flow, given = ns.Flow("rich", quick), {"keyed": ns.memory(schema), "rows": ns.memory("op int, " + schema)}
+    for name, options in (("keyed", {"key": "id"}), ("rows", {"op_column": "op"})):
+        flow.view(f"v_{name}", flow.source(name, given[name], **options))
     with flow.start(tmp_path, shards=1) as run:
         given["keyed"].add(rich)
         given["rows"].add([(1, *row) for row in rich + rich])
@@ -216,9 +216,9 @@ def test_envelopes_are_opened_and_what_is_no_change_is_rejected(quick: SparkSess
     (tmp_path / "plain/broken.parquet").write_text("no parquet")
     flow, row = ns.Flow("envelopes", quick), "struct<id int, name string>"
     for name, key in (("rows", None), ("keyed", "id")):
-        envelopes = ns.files(tmp_path / "debezium", format="json", schema=f"before {row}, after {row}, op string", changes="op")
-        flow.view(f"v_{name}", flow.source(name, envelopes, key=key))
-    flow.view("v_plain", flow.source("plain", ns.files(tmp_path / "plain", schema="op string, id int", changes="op")))
+        envelopes = ns.files(tmp_path / "debezium", format="json", schema=f"before {row}, after {row}, op string")
+        flow.view(f"v_{name}", flow.source(name, envelopes, key=key, op_column="op"))
+    flow.view("v_plain", flow.source("plain", ns.files(tmp_path / "plain", schema="op string, id int"), op_column="op"))
     flow.sql("create view reasons as select reason, count(*) n from `plain.rejected` group by reason")
     flow.sink("out", flow.sql("select id from plain"), ns.parquet(tmp_path / "out"))
     with flow.start(tmp_path / "home", shards=1) as run:
@@ -243,19 +243,19 @@ def test_envelopes_are_opened_and_what_is_no_change_is_rejected(quick: SparkSess
 
 
 @pytest.mark.parametrize(
-    ("source", "key", "words"),
+    ("schema", "options", "words"),
     [
-        (ns.memory("id int", changes="op"), None, 'has no column "op"'),
-        (ns.memory("id int"), "key", 'has no column "key"'),
-        (ns.memory("id int", sequence="id"), None, "orders the rows of a key"),
-        (ns.memory("id int, s array<int>", sequence="s"), "id", 'sequence="s" is array<int>'),
-        (ns.memory("id int", sequence="at"), "id", 'has no column "at"'),
-        (ns.memory("id int, _reason string"), "id", 'has a column "_reason"'),
-        (ns.memory("id string collate UNICODE_CI"), "id", "a string with a collation"),
+        ("id int", {"op_column": "op"}, 'has no column "op"'),
+        ("id int", {"key": "key"}, 'has no column "key"'),
+        ("id int", {"sequence": "id"}, "orders the rows of a key"),
+        ("id int, s array<int>", {"key": "id", "sequence": "s"}, 'sequence="s" is array<int>'),
+        ("id int", {"key": "id", "sequence": "at"}, 'has no column "at"'),
+        ("id int, _reason string", {"key": "id"}, 'has a column "_reason"'),
+        ("id string collate UNICODE_CI", {"key": "id"}, "a string with a collation"),
     ],
 )
-def test_a_mistake_in_declaring_changes_is_told_at_once(quick: SparkSession, source: Any, key: str | None, words: str) -> None:
+def test_a_mistake_in_declaring_changes_is_told_at_once(quick: SparkSession, schema: str, options: dict[str, str], words: str) -> None:
     flow = ns.Flow("mistakes", quick)
     with pytest.raises(ns.Invalid, match=words):
-        flow.source("s", source, key=key)
+        flow.source("s", ns.memory(schema), **options)
     flow.source("s", ns.memory("id int"), key="id")

@@ -57,10 +57,10 @@ def test_what_was_prepared_while_the_epoch_before_computed_is_not_read_again(
     flow, source = ns.Flow("ahead", quick), ns.memory("k int, x int")
     rows = flow.source("s", source)
     flow.view("v", rows.groupBy("k").agg(F.sum("x").alias("x")) if stateful else rows.where("x > 1"))
-    stepping, reads = Stepping(flow.program(), tmp_path, SHARDS), list[Any]()
-    kept = stepping.program.sources["s"]
-    read = kept.read
-    monkeypatch.setattr(kept, "read", lambda session, slice: reads.append(slice) or read(session, slice))
+    program, reads = flow.program(), list[Any]()
+    kept = program.sources["s"]
+    program.sources["s"] = replace(kept, read=lambda session, slice: reads.append(slice) or kept.read(session, slice))
+    stepping = Stepping(program, tmp_path, SHARDS)
     for epoch in (1, 2):
         source.add([(k, epoch) for k in range(9)])
         if epoch == 2:

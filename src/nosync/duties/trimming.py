@@ -1,21 +1,18 @@
 """Telling sources what nobody will ask for again. The boundary is recorded, and on every tier, before anything is deleted."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
 
 from nosync.journal.entries import Trimmed
 from nosync.journal.journal import Journal
 from nosync.journal.names import source_folder
 from nosync.model.safety import Standing, trimmable
+from nosync.model.source import Slice
 from nosync.model.store import Store
 
 BATCH = 16
 
 
-class Trimmable(Protocol):
-    """A source that lets go of its input."""
-
-    def trim(self, slice: dict[str, Any]) -> None: ...
+Trim = Callable[[Slice], None]
 
 
 class Trimmer:
@@ -24,7 +21,7 @@ class Trimmer:
     def __init__(
         self,
         journal: Journal,
-        sources: Mapping[str, Trimmable],
+        sources: Mapping[str, Trim],
         sinks: Sequence[str],
         standings: Callable[[], Sequence[Standing]],
         batch: int = BATCH,
@@ -58,7 +55,7 @@ class Trimmer:
             opened = [entry for at, entry in self.journal.image.opened.items() if self.trimmed[source] < at <= epoch]
         for entry in opened:
             if source in entry.slices:
-                self.sources[source].trim(entry.slices[source])
+                self.sources[source](entry.slices[source])
                 self._delete([name for name in entry.files if name.startswith(source_folder(source) + "/")])
         self.trimmed[source] = epoch
         return True

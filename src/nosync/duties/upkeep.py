@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nosync.duties.release import Releaser
-from nosync.duties.trimming import BATCH, Trimmable, Trimmer
+from nosync.duties.trimming import BATCH, Trim, Trimmer
 from nosync.journal.entries import Reached
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
@@ -37,7 +37,7 @@ class Upkeep:
         remote: Remote | None,
         sinks: Mapping[str, Release],
         outlet: Outlet,
-        sources: Mapping[str, Trimmable],
+        sources: Mapping[str, Trim],
         *,
         most_layers: int = 64,
         patience: float = PATIENCE_SECONDS,

@@ -15,6 +15,7 @@ from nosync.compile.ledger import ledger
 from nosync.flow.event_time import with_event_time
 from nosync.flow.names import created_view, visible
 from nosync.graph.nodes import SourceNode
+from nosync.model.bound import BoundSource, bound
 from nosync.model.errors import Conflict, Invalid
 from nosync.model.safety import Release
 from nosync.model.sink import Promise, Target
@@ -26,8 +27,8 @@ from nosync.runtime.durability import DURABILITY, durability_of
 from nosync.runtime.program import Program, Sink
 from nosync.runtime.run import Run, trigger_of
 from nosync.sources import rejection
-from nosync.sources.changing import Changing, changing
-from nosync.sources.input_log import lasting
+from nosync.sources.change_log import ChangeLog, reading_of
+from nosync.sources.input_log import logged
 from nosync.spark.session import active_or_local, adopt
 
 
@@ -40,7 +41,7 @@ class Flow:
         self.name = name
         self.spark = adopt(spark or active_or_local())
         self._compiler = Compiler(Catalyst(self.spark))
-        self._sources: dict[str, Source] = {}
+        self._sources: dict[str, BoundSource] = {}
         self._frames: dict[str, DataFrame] = {}
         self._functions: dict[str, str] = {}
         self._sinks: dict[str, Sink] = {}
@@ -51,40 +52,44 @@ class Flow:
         name: str,
         source: Source,
         key: str | Sequence[str] | None = None,
+        op_column: str | None = None,
+        sequence: str | None = None,
         watermark: tuple[str, str] | None = None,
         stamp: str | None = None,
     ) -> DataFrame:
         """Adds a source and returns an ordinary (empty) DataFrame that stands for it in queries.
 
-        With a `key`, rows with equal keys replace one another: the newest counts. A row that a source removes must be there: else it is
-        rejected, where the source has a key or carries changes (`ns.files(..., changes=)`).
+        With a `key`, rows with equal keys replace one another: the newest counts. `op_column` names a column that says whether a row is
+        inserted, updated or removed, `sequence` one that says which of two rows of a key is newer. With any of them, what removes a row
+        that is not there is rejected.
 
         `watermark=("at", "10 seconds")`: the column of its event time, and how far behind the newest a row may be before the windows it
         belongs to have closed. `stamp="arrived_at"` adds a column with the recorded time of the epoch that brings the row.
         """
         self._check_name(name)
-        carrying = changing(source, key)
-        if carrying is not None:
-            return self._carrying(name, carrying, watermark, stamp)
-        source = lasting(source)
-        schema, delay = with_event_time(name, source.declare(name, self.spark), watermark, stamp)
-        node = SourceNode(name, schema, source.append_only, time=watermark[0] if watermark else None, delay=delay, stamp=stamp)
-        self._sources[name] = source
+        reading = reading_of(name, key, op_column, sequence)
+        given = source.declare(name, self.spark)
+        found = logged(bound(source), name, given, self.spark)
+        if reading.carries_changes:
+            return self._change_log(ChangeLog(name, found, given, reading), watermark, stamp)
+        schema, delay = with_event_time(name, given, watermark, stamp)
+        node = SourceNode(name, schema, found.append_only, time=watermark[0] if watermark else None, delay=delay, stamp=stamp)
+        self._sources[name] = found
         self._compiler.graph.sources[name] = node
         self._frames[name] = self._compiler.placeholder(schema, node)
-        if hasattr(source, "rejected"):
+        if found.rejecting is not None:
             self._rejected(f"{name}.rejected")
         return self._frames[name]
 
-    def _carrying(self, name: str, source: Changing, watermark: tuple[str, str] | None, stamp: str | None) -> DataFrame:
+    def _change_log(self, source: ChangeLog, watermark: tuple[str, str] | None, stamp: str | None) -> DataFrame:
         """A source of changes, with the ledger that says which of them count."""
+        name = source.name
         if stamp is not None:
             raise Invalid(f'source "{name}" carries changes: stamp="{stamp}" is not possible', hint="Stamp a source that only adds rows.")
-        schema = source.declare(name, self.spark)
         columns, delay = with_event_time(name, source.columns, watermark, None)
-        node = SourceNode(name, schema, append_only=False, time=watermark[0] if watermark else None, delay=delay)
+        node = SourceNode(name, source.schema(self.spark), append_only=False, time=watermark[0] if watermark else None, delay=delay)
         told = ledger(self._compiler, node, source.columns, source.key)
-        self._sources[name] = source
+        self._sources[name] = source.bound()
         self._compiler.graph.sources[name] = node
         kept = [told[f"`{column.name}`"].alias(column.name, metadata=column.metadata) for column in columns.fields]
         self._frames[name] = told.where("_reason is null").select(*kept)

@@ -24,6 +24,7 @@ from nosync.journal.entries import Entry, Opened, RolledBack, Slice
 from nosync.journal.names import TAKEN, numbers_in, taken_name
 from nosync.journal.past import Shelves, openings, rolled_openings, slices, whole_segments
 from nosync.journal.record import Record
+from nosync.model import source
 
 WIDTH = 16
 MarksOf = Mapping[str, Callable[[Slice], Iterable[str]]]
@@ -171,15 +172,11 @@ class Marks:
 class Taken(Iterable[Slice]):
     """All that was taken from one source: what `Source.start` gets. Reading the slices themselves costs O(history)."""
 
-    def __init__(self, slices: Callable[[], Iterable[Slice]], latest: Slice | None, marks: Marks) -> None:
+    def __init__(self, slices: Callable[[], Iterable[Slice]], latest: Slice | None, marks: source.Marks) -> None:
         self._slices, self.latest, self.marks = slices, latest, marks
 
     def __iter__(self) -> Iterator[Slice]:
         return iter(self._slices())
-
-    def inner(self, of: Callable[[Slice], Slice]) -> "Taken":
-        """The same for a source inside another."""
-        return Taken(lambda: map(of, self._slices()), None if self.latest is None else of(self.latest), self.marks)
 
 
 def taken_from(sources: Iterable[str], shelves: Shelves, base: int, records: Sequence[Record], marks_of: MarksOf) -> dict[str, Taken]:

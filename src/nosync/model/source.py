@@ -1,32 +1,44 @@
-"""What a source must be able to do. Small enough to write one's own.
+"""What a source is: small enough to write one's own, without a base class.
 
 A source hands out *slices*: JSON values that say which rows belong to an epoch. The journal records a slice before it is read, and may ask
-for it again at any later time: reading a slice always gives the same rows.
+for it again at any later time: reading a slice always gives the same rows. Nobody but the source looks into its slices.
+
+`Source` is what every source has. Each of the protocols after it is one more ability; a source has it by having its method, and `bound`
+(see `model.bound`) finds out once, when the source becomes part of a flow.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 Slice = dict[str, Any]
 
 
+class Marks(Protocol):
+    """What a source said by `marks` that it must not take twice."""
+
+    def among(self, texts: Sequence[str]) -> set[str]:
+        """Which of the texts are marks of a slice that was taken."""
+
+
+class Taken(Iterable[Slice], Protocol):
+    """All slices of a source that are recorded, in order. Reading them all takes time after many epochs; the rest does not."""
+
+    @property
+    def latest(self) -> Slice | None:
+        """The last one."""
+
+    @property
+    def marks(self) -> Marks: ...
+
+
 class Source(Protocol):
-    """Where rows come from.
-
-    A source that must know all it ever gave, such as the names of files, has a method `marks(slice)` that names what must not be taken
-    twice: it then need not read all slices when it starts.
-
-    Two more attributes may say what a source cannot or need not do: `replayable = False` for one that can read a slice only once (the
-    flow then keeps its
-    rows in the home), `trims = False` for one whose input stays for ever, so that `trim` is never called and everything can be recomputed.
-    A source of changes may name the columns `changes` and `sequence` (see `flow.changing`), and with `events(spark, slice)` say more than
-    `read` does: the columns, `_raw`, `_reason` and `_file` of rows that are no changes, their order (`_p0`, `_p1`, `_p2`), `_diff`.
-    """
+    """Where rows come from."""
 
     @property
     def append_only(self) -> bool:
@@ -35,11 +47,8 @@ class Source(Protocol):
     def declare(self, name: str, spark: "SparkSession") -> "StructType":
         """Called once, at declaration: checks the settings and says what the rows look like."""
 
-    def start(self, folder: Path, taken: Iterable[Slice]) -> None:
-        """Called when a run starts, and again if epochs had to be rolled back. `folder` is the source's own place in the home; `taken`
-        all slices recorded so far, in order. Reading them all takes time after many epochs; `taken.latest` is the last one or None, and
-        `taken.marks.among(names)` says which of some names are marks of a slice.
-        """
+    def start(self, folder: Path, taken: Taken) -> None:
+        """Called when a run starts, and again if epochs had to be rolled back. `folder` is the source's own place in the home."""
 
     def available(self) -> Slice | None:
         """What is there and not taken yet, up to the source's own limit for one epoch; None for nothing. The caller takes it."""
@@ -47,11 +56,86 @@ class Source(Protocol):
     def read(self, spark: "SparkSession", slice: Slice) -> "DataFrame":
         """The rows of a slice: the declared columns, and last `_diff` (1 for added, -1 for removed)."""
 
-    def rows(self, slice: Slice) -> int | None:
-        """How many rows the slice has, where that is known without reading."""
 
-    def weight(self, slice: Slice) -> int:
-        """About how many bytes the slice brings: decides how it is processed, never what comes out."""
+@runtime_checkable
+class Counted(Protocol):
+    """Knows how many rows a slice has without reading it."""
+
+    def rows(self, slice: Slice) -> int | None:
+        """None where it is not known of this one."""
+
+
+@runtime_checkable
+class Weighed(Protocol):
+    """Knows about how many bytes a slice brings: that decides how it is processed, never what comes out."""
+
+    def weight(self, slice: Slice) -> int: ...
+
+
+@runtime_checkable
+class Marked(Protocol):
+    """Must know all it ever gave, such as the names of files, but need not read all slices for that when it starts."""
+
+    def marks(self, slice: Slice) -> Iterable[str]:
+        """What must not be taken twice. `Taken.marks` says later whether it was."""
+
+
+@runtime_checkable
+class Trimmable(Protocol):
+    """Gives up input that nobody will ask for again. The input of any other source stays for ever, and everything can be recomputed."""
 
     def trim(self, slice: Slice) -> None:
-        """Nobody will ask for this slice again. May be called twice."""
+        """May be called twice."""
+
+
+@runtime_checkable
+class ReadOnce(Protocol):
+    """Cannot read a slice again for ever: the flow keeps its rows in the home."""
+
+    def acknowledge(self, slice: Slice) -> None:
+        """The rows stand in the home and belong to a recorded epoch: `read` will not be asked for them again. Until then it may be, also
+        after a failed write. May be called twice."""
+
+
+@runtime_checkable
+class Tabular(Protocol):
+    """Can give the rows of a slice without Spark."""
+
+    def table(self, slice: Slice) -> "pa.Table":
+        """As `read`."""
+
+
+@runtime_checkable
+class Rejecting(Protocol):
+    """Sets rows aside that do not fit its schema. They go to the view `<source>.rejected`."""
+
+    def rejects(self, slice: Slice) -> int:
+        """How many are known without reading. Those found while reading are counted by observing `rejected` as `files` does."""
+
+    def rejected(self, spark: "SparkSession", slice: Slice, epoch: int) -> "DataFrame":
+        """`raw`, `reason`, `file`, `epoch` and `_diff` of all that were rejected."""
+
+
+@runtime_checkable
+class DirectlyReadable(Protocol):
+    """Has Parquet files that tasks may read columns from without Spark."""
+
+    def direct(self, slice: Slice) -> Sequence[str]:
+        """The files, all rows of which are added; none where this slice must be read by `read`."""
+
+
+@runtime_checkable
+class Joinable(Protocol):
+    """Can read several slices at once for less than one after the other."""
+
+    def together(self, slices: Sequence[Slice]) -> Slice:
+        """One slice with the rows of all. It is read, and never recorded."""
+
+
+@runtime_checkable
+class Ordered(Protocol):
+    """Knows in which order its rows came, so that of two changes of a key the later one counts."""
+
+    def events(self, spark: "SparkSession", slice: Slice) -> "DataFrame":
+        """As `read`, with more columns before `_diff`: `_raw`, `_reason` and `_file` of rows that do not fit, null for all others, and
+        the place of each (`_p0`, `_p1`, `_p2`: whole numbers, compared from left to right)."""

@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Protocol
 
 from nosync.journal.entries import Computed, Opened
 from nosync.journal.journal import Journal
 from nosync.model.engine import Engine, Outcome
+from nosync.model.source import Slice
 from nosync.model.watermark import newest
 
 Clock = Callable[[], float]
@@ -25,10 +26,12 @@ Clock = Callable[[], float]
 class Openable(Protocol):
     """The part of a source that opening needs."""
 
-    def available(self) -> dict[str, Any] | None: ...
-
-    def files(self, slice: dict[str, Any]) -> dict[str, str]:
-        """Files of the home that the slice cannot be read without, with the fingerprints of their contents."""
+    @property
+    def available(self) -> Callable[[], Slice | None]: ...
+    @property
+    def files(self) -> Callable[[Slice], dict[str, str]]: ...
+    @property
+    def acknowledge(self) -> Callable[[Slice], None]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,8 @@ class Epochs:
         self.journal, self.sources, self.engine, self.clock = journal, sources, engine, clock
         self.always_first, self.closings = always_first, closings
         self._opening = threading.Lock()
-        self._taken: dict[str, dict[str, Any]] = {}  # handed out by sources, not recorded yet
+        self._taken: dict[str, Slice] = {}  # handed out by sources, not recorded yet
+        self._recording: list[Opened] = []  # sources have yet to hear that these are recorded
 
     def step(self) -> Step | None:
         """One epoch if there is input (or one that was opened before); None when there is nothing to do."""
@@ -90,6 +94,7 @@ class Epochs:
     def _open(self, epoch: int) -> Opened | None:
         with self._opening:
             self.journal.resolve()
+            self._acknowledge()
             if epoch in self.journal.image.opened:
                 return self.journal.image.opened[epoch]
             for name, source in self.sources.items():
@@ -99,8 +104,17 @@ class Epochs:
                 return None
             files = {file: digest for name, slice in self._taken.items() for file, digest in self.sources[name].files(slice).items()}
             opened, self._taken = Opened(epoch, self.clock(), self._taken, files), {}
+            self._recording.append(opened)
             self.journal.append(opened)  # if this fails the record stays next in line
+            self._acknowledge()
             return opened
+
+    def _acknowledge(self) -> None:
+        """Nobody depends any more on the sources to keep what is recorded."""
+        while self._recording and self._recording[0].epoch <= self.journal.image.last_opened:
+            for name, slice in self._recording[0].slices.items():
+                self.sources[name].acknowledge(slice)
+            self._recording.pop(0)
 
     def _closes(self, epoch: int) -> bool:
         """Whether event time has moved on and nobody has seen to what that closes. Known once all epochs before are computed."""

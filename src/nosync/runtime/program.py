@@ -13,11 +13,11 @@ from nosync.graph.traces import above, feeders, is_recorded, records, stepwise, 
 from nosync.graph.walk import inputs
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Declared
+from nosync.model.bound import BoundSource
 from nosync.model.identifiers import TraceName
 from nosync.model.picture import Box, Picture
 from nosync.model.safety import Release
 from nosync.model.sink import Promise, Target
-from nosync.model.source import Source
 from nosync.recovery.plan import Shape
 from nosync.runtime.change import difference, names_for
 from nosync.runtime.takeover import Change
@@ -39,7 +39,7 @@ class Program:
     name: str
     spark: SparkSession
     graph: Graph
-    sources: dict[str, Source]
+    sources: dict[str, BoundSource]
     functions: dict[str, str]
     sinks: dict[str, Sink] = field(default_factory=dict)
 

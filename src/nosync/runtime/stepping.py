@@ -3,7 +3,7 @@ hand.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,10 @@ from nosync.journal.journal import Journal
 from nosync.journal.names import source_folder
 from nosync.journal.past import Shelves
 from nosync.journal.taken import MarksOf, taken_from
+from nosync.model.bound import BoundSource
 from nosync.model.errors import Corrupt
 from nosync.model.layers import Covers, LayerInfo
 from nosync.model.run import this_process
-from nosync.model.source import Source
 from nosync.model.store import Remote
 from nosync.recovery.restore import Recovered, Tell, recover
 from nosync.recovery.survey import doubtful
@@ -73,10 +73,10 @@ class Stepping:
         taking = Taking(self.journal, self.disk, remote, self.engine, tell)
         self.takeover = taking.take_over(change, changed) if change else Takeover()
         graph = program.graph
-        self.epochs = Epochs(self.journal, _openable(program), self.engine, clock, bool(graph.statics), closings(graph))
+        self.epochs = Epochs(self.journal, program.sources, self.engine, clock, bool(graph.statics), closings(graph))
         sinks = {name: sink.release for name, sink in program.sinks.items()}
         outlet = LayerOutlet(program, self.journal, str(self.home))
-        trims = {name: source for name, source in program.sources.items() if getattr(source, "trims", True)}
+        trims = {name: source.trim for name, source in program.sources.items() if source.trim is not None}
         self.courier = courier_for(remote, self.disk)
         self.upkeep = Upkeep(
             self.journal, self.disk, remote, sinks, outlet, trims, most_layers=most_layers, trim_batch=TRIM_BATCH, carrier=self.courier,
@@ -168,18 +168,6 @@ class Stepping:
             self.courier.close()
 
 
-def marks_of(sources: Mapping[str, Source]) -> MarksOf:
+def marks_of(sources: Mapping[str, BoundSource]) -> MarksOf:
     """Of sources that know what they must not take twice."""
-    return {name: found for name, source in sources.items() if (found := getattr(source, "marks", None)) is not None}
-
-
-def _openable(program: Program) -> dict[str, Any]:
-    return {name: _Source(source) for name, source in program.sources.items()}
-
-
-class _Source:
-    """A source as opening sees it: most have no files in the home."""
-
-    def __init__(self, source: Any) -> None:
-        self.available = source.available
-        self.files: Callable[[dict[str, Any]], dict[str, str]] = getattr(source, "files", lambda slice: {})
+    return {name: source.marks for name, source in sources.items() if source.marks is not None}

@@ -6,7 +6,7 @@ Rows that do not fit the schema go to the view `<source>.rejected`; they never s
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,9 +20,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from nosync.bridge.arrow import arrow_schema
-from nosync.journal.taken import Marks, Taken, digests
+from nosync.bridge.frames import OBSERVED
 from nosync.model.errors import Conflict, Invalid
-from nosync.model.source import Slice
+from nosync.model.source import Marks, Slice, Taken
 from nosync.sources.cleaning import Cleaning, cleaning_of
 from nosync.sources.places import FILE, places
 from nosync.sources.rejection import RAW, reasons
@@ -40,22 +40,20 @@ def files(
     maxBytesPerTrigger: int = MAX_BYTES,  # noqa: N803 (Spark's name)
     cleanSource: str = "off",  # noqa: N803 (Spark's name)
     sourceArchiveDir: str | Path | None = None,  # noqa: N803 (Spark's name)
-    changes: str | None = None,
-    sequence: str | None = None,
     **options: Any,
 ) -> "Files":
     """New files in a folder, in any format Spark reads. `options` are those of `spark.read` for the format.
 
     An epoch takes at most `maxBytesPerTrigger` bytes (but always one file), so that a large backlog becomes many epochs.
     `cleanSource`: "archive" moves files that no failure can ask for again to `sourceArchiveDir`, "delete" deletes them; "off" leaves them.
-    `changes` names a column that says whether a row is inserted, updated or removed, `sequence` one that says which of two is newer.
     """
     if format not in FORMATS:
         raise Invalid(f'format "{format}" is not one of {", ".join(FORMATS)}', hint="Pass one of these as format=.")
     if maxFilesPerTrigger is not None and maxFilesPerTrigger < 1:
         raise Invalid(f"maxFilesPerTrigger={maxFilesPerTrigger} takes no files", hint="Pass 1 or more.")
     clean = cleaning_of(Path(str(path).removeprefix("file://")), cleanSource, sourceArchiveDir)
-    return Files(clean.folder, format, schema, maxFilesPerTrigger, maxBytesPerTrigger, options, clean, changes=changes, sequence=sequence)
+    kind = Files if cleanSource == "off" else CleanedFiles
+    return kind(clean.folder, format, schema, maxFilesPerTrigger, maxBytesPerTrigger, options, clean)
 
 
 @dataclass(eq=False)
@@ -70,10 +68,8 @@ class Files:
     options: dict[str, Any]
     cleaning: Cleaning
     append_only: bool = True
-    changes: str | None = None
-    sequence: str | None = None
     seen: set[str] = field(default_factory=set)
-    past: Marks = field(default_factory=Marks)
+    past: Marks | None = None
 
     def declare(self, name: str, spark: SparkSession) -> StructType:
         self.name = name
@@ -96,10 +92,9 @@ class Files:
             what = f'the schema "{self.given}" cannot be read' if self.given else "it has no schema, and none can be found in the folder"
             raise Invalid(f'source "{self.name}": {what}: {_first_line(error)}', hint='Pass schema="column type, ...".') from None
 
-    def start(self, folder: Path, taken: Iterable[Slice]) -> None:
+    def start(self, folder: Path, taken: Taken) -> None:
         """Names that were taken are asked for as they are met in the folder, so that a long past costs nothing."""
-        self.past = taken.marks if isinstance(taken, Taken) else Marks([digests(name for slice in taken for name in self.marks(slice))])
-        self.seen = set()
+        self.past, self.seen = taken.marks, set()
 
     def marks(self, slice: Slice) -> list[str]:
         """The names of its files: no file is taken twice."""
@@ -122,7 +117,7 @@ class Files:
     def _new(self) -> list[tuple[str, int, int]]:
         """Files not taken yet, each with its path below the folder, size and modification time in nanoseconds."""
         unseen = dict(self._unseen())
-        taken = self.past.among(list(unseen))
+        taken = self.past.among(list(unseen)) if self.past is not None else set()
         self.seen |= taken
         facts = {name: entry.stat() for name, entry in unseen.items() if name not in taken}
         return [(name, found.st_size, found.st_mtime_ns) for name, found in facts.items()]
@@ -212,6 +207,10 @@ class Files:
             reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", RAW)
         return reader.load(paths)
 
+    def rejects(self, slice: Slice) -> int:
+        """Files that could not be read at all."""
+        return len(slice.get("broken", {}))
+
     def rejected(self, spark: SparkSession, slice: Slice, epoch: int) -> DataFrame:
         """The rows of a slice that do not fit: raw text, reason, file."""
         broken = [(None, reason, str(self.path / relative)) for relative, reason in slice.get("broken", {}).items()]
@@ -251,14 +250,6 @@ class Files:
     def weight(self, slice: Slice) -> int:
         return int(slice["bytes"])
 
-    @property
-    def trims(self) -> bool:
-        return self.cleaning.kind != "off"
-
-    def trim(self, slice: Slice) -> None:
-        for relative, _, _ in slice["files"]:
-            self.cleaning.clean(relative)
-
     def together(self, slices: Sequence[Slice]) -> Slice:
         """One slice with the files of several."""
         joined: Slice = {"files": [entry for slice in slices for entry in slice["files"]], "bytes": sum(slice["bytes"] for slice in slices)}
@@ -268,9 +259,17 @@ class Files:
         return joined | ({"broken": broken} if broken else {})
 
 
+class CleanedFiles(Files):
+    """A folder of which files are moved away or deleted once nobody will ask for them again."""
+
+    def trim(self, slice: Slice) -> None:
+        for relative, _, _ in slice["files"]:
+            self.cleaning.clean(relative)
+
+
 def observation(source: str) -> str:
     """The name under which Spark counts a source's rows on the way."""
-    return f"nosync:{source}"
+    return f"{OBSERVED}{source}"
 
 
 def _first_line(error: Exception) -> str:

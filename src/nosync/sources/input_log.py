@@ -1,12 +1,16 @@
 """The log of a source that cannot be read again: its rows are written into the home before they belong to an epoch.
 
     HOME/input/<source>/<random>.arrow    the rows of one slice, Arrow IPC, with `_diff` last
+
+Promise: the source may give up rows only after their file stands and their epoch is recorded. A write that fails is tried again with the
+same slice.
 """
 
 import uuid
 from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,55 +20,72 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from nosync.bridge.arrow import arrow_schema
 from nosync.journal.names import source_folder
 from nosync.journal.taken import Taken
-from nosync.model.source import Slice, Source
+from nosync.model import source as protocols
+from nosync.model.bound import BoundSource
+from nosync.model.errors import Unavailable
+from nosync.model.source import Slice
 from nosync.model.store import fingerprint
 
 
+def logged(source: BoundSource, name: str, schema: StructType, spark: SparkSession) -> BoundSource:
+    """The source with a log before it, where it needs one."""
+    if not source.read_once:
+        return source
+    log = InputLog(source, name, schema, spark)
+    return BoundSource(
+        append_only=source.append_only, start=log.start, available=log.available, read=log.read, rows=log.rows, weight=log.weight,
+        files=log.files, acknowledge=log.acknowledge, trim=log.trim, marks=None if source.marks is None else log.marks, events=log.events,
+    )  # fmt: skip
+
+
+@dataclass
 class InputLog:
-    """Stands in for a source whose `replayable` is False. Its slices name files of the home; those are deleted when they are trimmed."""
+    """Its slices name files of the home; those are deleted when they are trimmed."""
 
-    trims = True
+    source: BoundSource
+    name: str
+    schema: StructType
+    spark: SparkSession
+    folder: Path = field(default_factory=Path)
+    unwritten: Slice | None = None
 
-    def __init__(self, source: Source) -> None:
-        self.source = source
-
-    @property
-    def append_only(self) -> bool:
-        return self.source.append_only
-
-    def declare(self, name: str, spark: SparkSession) -> StructType:
-        self.name, self.spark = name, spark
-        self.schema = self.source.declare(name, spark)
-        return self.schema
-
-    def start(self, folder: Path, taken: Iterable[Slice]) -> None:
-        self.folder = folder
+    def start(self, folder: Path, taken: protocols.Taken) -> None:
+        self.folder, self.unwritten = folder, None
         folder.mkdir(parents=True, exist_ok=True)
-        self.source.start(folder, taken.inner(_inner) if isinstance(taken, Taken) else map(_inner, taken))
+        latest = None if taken.latest is None else _inner(taken.latest)
+        self.source.start(folder, Taken(lambda: map(_inner, taken), latest, taken.marks))
 
-    @property
-    def marks(self) -> Any:
-        of = getattr(self.source, "marks", None)
-        return None if of is None else lambda slice: of(_inner(slice))
+    def marks(self, slice: Slice) -> Iterable[str]:
+        return self.source.marks(_inner(slice)) if self.source.marks is not None else ()
 
     def available(self) -> Slice | None:
-        inner = self.source.available()
-        if inner is None:
+        if self.unwritten is None:
+            self.unwritten = self.source.available()
+        if self.unwritten is None:
             return None
-        table = self._table(inner)
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, table.schema) as writer:
+        slice, self.unwritten = self._written(self.unwritten), None
+        return slice
+
+    def _written(self, inner: Slice) -> Slice:
+        table = self.source.table(inner) if self.source.table is not None else self.source.read(self.spark, inner).toArrow()
+        buffer = pa.BufferOutputStream()
+        with pa.ipc.new_file(buffer, table.schema) as writer:
             writer.write_table(table)
-        content = sink.getvalue().to_pybytes()
+        content = buffer.getvalue().to_pybytes()
         name = f"{uuid.uuid4().hex}.arrow"
         temporary = self.folder / f".{name}"
-        temporary.write_bytes(content)
-        temporary.rename(self.folder / name)
+        try:
+            temporary.write_bytes(content)
+            temporary.rename(self.folder / name)
+        except OSError as error:
+            with suppress(OSError):
+                temporary.unlink()
+            words = f'source "{self.name}": {table.num_rows:,} rows could not be written into the home: {error.strerror or error}'
+            raise Unavailable(words, hint="Make room or restore access: it is tried again, and the rows wait.") from error
         return {"file": name, "rows": table.num_rows, "bytes": len(content), "mark": fingerprint(content), "inner": inner}
 
-    def _table(self, inner: Slice) -> pa.Table:
-        direct = getattr(self.source, "table", None)
-        return direct(inner) if direct else self.source.read(self.spark, inner).toArrow()
+    def acknowledge(self, slice: Slice) -> None:
+        self.source.acknowledge(_inner(slice))
 
     def files(self, slice: Slice) -> dict[str, str]:
         return {f"{source_folder(self.name)}/{slice['file']}": slice["mark"]}
@@ -95,7 +116,9 @@ class InputLog:
         return int(slice["bytes"])
 
     def trim(self, slice: Slice) -> None:
-        self.source.trim(slice["inner"])
+        """Its files are the flow's to delete."""
+        if self.source.trim is not None:
+            self.source.trim(_inner(slice))
 
 
 def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -109,10 +132,4 @@ def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
 def _inner(slice: Slice) -> Slice:
     """What the source itself said."""
     found: Slice = slice["inner"]
-    return found
-
-
-def lasting(source: Any) -> Source:
-    """The source itself where it can be read again, else with a log of its own."""
-    found: Source = source if getattr(source, "replayable", True) else InputLog(source)
     return found

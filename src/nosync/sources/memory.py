@@ -1,9 +1,11 @@
 """Rows given by the program itself, for tests and notebooks.
 
-What was given since the last epoch is one epoch. It cannot be had again: the flow keeps a log of it (see `input_log`).
+What was given since the last epoch is one epoch. It cannot be had again: the flow keeps a log of it (see `input_log`), and rows are
+forgotten here only once they are recorded there.
 """
 
 import threading
+import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,30 +18,28 @@ from pyspark.sql.conversion import LocalDataToArrowConversion
 from pyspark.sql.types import LongType, StructType
 
 from nosync.model.errors import Invalid
-from nosync.model.source import Slice
+from nosync.model.source import Slice, Taken
 
 
-def memory(schema: str | StructType, changes: str | None = None, sequence: str | None = None) -> "Memory":
+def memory(schema: str | StructType) -> "Memory":
     """A source with `.add(rows)` and `.remove(rows)`; rows are tuples, dicts or Rows, as for `spark.createDataFrame`.
 
-    `changes` and `sequence` are as for `files`. With a key (`flow.source(..., key=)`) adding replaces, and removing looks at the key alone.
+    With a key (`flow.source(..., key=)`) adding replaces, and removing looks at the key alone.
     """
-    return Memory(schema, changes=changes, sequence=sequence)
+    return Memory(schema)
 
 
 @dataclass(eq=False)
 class Memory:
-    """See `memory`."""
+    """See `memory`. A slice is a number of this very object's; `unrecorded` has the rows of those that no epoch has for certain."""
 
     given: str | StructType
     append_only: bool = False
-    replayable: bool = False
-    changes: str | None = None
-    sequence: str | None = None
     pending: list[tuple[list[Any], int]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    count: int = 0
-    tables: dict[int, pa.Table] = field(default_factory=dict)
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    handed_out: int = 0
+    unrecorded: dict[int, pa.Table] = field(default_factory=dict)
 
     def declare(self, name: str, spark: SparkSession) -> StructType:
         self.name = name
@@ -76,31 +76,34 @@ class Memory:
             raise Invalid(f'source "{self.name}": a row does not fit the schema: {words}', hint=hint) from None
         return table.append_column("_diff", pa.array([diff] * len(rows), pa.int64()))
 
-    def start(self, folder: Path, taken: Iterable[Slice]) -> None:
-        """What was given before stays: it is not part of an epoch yet."""
+    def start(self, folder: Path, taken: Taken) -> None:
+        """What was given before and is not part of an epoch stays: it is handed out again."""
+        recorded = taken.latest["number"] if taken.latest is not None and taken.latest["of"] == self.id else 0
+        self.unrecorded = {number: table for number, table in self.unrecorded.items() if number > recorded}
+        self.handed_out = min(self.unrecorded, default=self.handed_out + 1) - 1
 
     def available(self) -> Slice | None:
         with self.lock:
-            given, self.pending = [(rows, diff) for rows, diff in self.pending if rows], []
-        if not given:
-            return None
-        self.count += 1
-        self.tables[self.count] = pa.concat_tables([self._table(rows, diff) for rows, diff in given]).combine_chunks()
-        return {"number": self.count}
+            if self.handed_out + 1 not in self.unrecorded and not self._gather():
+                return None
+            self.handed_out += 1
+            return {"of": self.id, "number": self.handed_out}
+
+    def _gather(self) -> bool:
+        """What is pending becomes one slice, if there is any."""
+        tables = [self._table(rows, diff) for rows, diff in self.pending if rows]
+        self.pending = []
+        if tables:
+            self.unrecorded[self.handed_out + 1] = pa.concat_tables(tables).combine_chunks()
+        return bool(tables)
 
     def table(self, slice: Slice) -> pa.Table:
-        """The rows of a slice, once."""
-        return self.tables.pop(slice["number"])
+        return self.unrecorded[slice["number"]]
+
+    def acknowledge(self, slice: Slice) -> None:
+        if slice["of"] == self.id:
+            self.unrecorded.pop(slice["number"], None)
 
     def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
         schema = StructType(list(self.schema.fields)).add("_diff", LongType())
         return spark.createDataFrame(self.table(slice), schema)
-
-    def rows(self, slice: Slice) -> int | None:
-        return None
-
-    def weight(self, slice: Slice) -> int:
-        return 0
-
-    def trim(self, slice: Slice) -> None:
-        """Nothing is kept."""

@@ -1,7 +1,6 @@
 """A source that counts: rows (timestamp, value) at a steady rate, for trying things out."""
 
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,9 +8,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType, TimestampType
 
-from nosync.journal.taken import Taken
 from nosync.model.errors import Invalid
-from nosync.model.source import Slice
+from nosync.model.source import Slice, Taken
 
 
 def rate(rowsPerSecond: int = 1) -> "Rate":  # noqa: N803 (Spark's name)
@@ -27,16 +25,14 @@ class Rate:
 
     rows_per_second: int
     append_only: bool = True
-    trims: bool = False
     begun: float = 0.0
     next: int = 0
 
     def declare(self, name: str, spark: SparkSession) -> StructType:
         return StructType().add("timestamp", TimestampType()).add("value", LongType())
 
-    def start(self, folder: Path, taken: Iterable[Slice]) -> None:
-        known = [taken.latest] if isinstance(taken, Taken) else taken
-        self.next = max((slice["upper"] for slice in known if slice), default=0)
+    def start(self, folder: Path, taken: Taken) -> None:
+        self.next = taken.latest["upper"] if taken.latest is not None else 0
         self.begun = time.time() - self.next / self.rows_per_second
 
     def available(self) -> Slice | None:
@@ -59,6 +55,3 @@ class Rate:
 
     def weight(self, slice: Slice) -> int:
         return 16 * self.rows(slice)
-
-    def trim(self, slice: Slice) -> None:
-        """Nothing is kept."""

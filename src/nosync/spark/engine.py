@@ -12,12 +12,13 @@ from nosync.compile.ledger import LedgerNode
 from nosync.graph.nodes import Graph, SourceNode
 from nosync.graph.operators import RegroupNode
 from nosync.graph.timed import timed_sources
-from nosync.journal.entries import Opened, Slice
+from nosync.journal.entries import Opened
 from nosync.journal.names import layer_path
+from nosync.model.bound import BoundSource
 from nosync.model.engine import CoversOf, Outcome, Targets
 from nosync.model.identifiers import TraceName
 from nosync.model.layers import Kind, LayerInfo
-from nosync.model.source import Source
+from nosync.model.source import Rejecting, Slice
 from nosync.model.watermark import History, nothing_seen
 from nosync.spark.empty import empty_result
 from nosync.spark.event_time import late_counts, observed, seen_times, stamped, time_of
@@ -41,7 +42,7 @@ class Compiled(Protocol):
     @property
     def graph(self) -> Graph: ...
     @property
-    def sources(self) -> Mapping[str, Source]: ...
+    def sources(self) -> Mapping[str, BoundSource]: ...
     @property
     def functions(self) -> Mapping[str, str]: ...
 
@@ -141,15 +142,15 @@ class SparkEngine:
 
     def _read(self, name: str, slices: Sequence[Slice]) -> DataFrame:
         source = self.program.sources[name]
-        together = getattr(source, "together", None)
-        if together is not None and len(slices) > 1:
-            return source.read(self.session, together(slices))
+        if source.together is not None and len(slices) > 1:
+            return source.read(self.session, source.together(slices))
         return reduce(DataFrame.unionAll, [source.read(self.session, slice) for slice in slices])
 
     def _direct(self, name: str, slices: Sequence[Slice]) -> tuple[str, ...]:
         """Files of the slices that tasks may read themselves."""
-        offer = getattr(self.program.sources[name], "direct", None) if self.program.graph.sources[name].stamp is None else None
-        offered = [offer(slice) for slice in slices] if offer else []
+        offer = self.program.sources[name].direct
+        stamped = self.program.graph.sources[name].stamp is not None
+        offered = [offer(slice) for slice in slices] if offer is not None and not stamped else []
         return tuple(path for paths in offered for path in paths) if offered and all(offered) else ()
 
     def _statics(self) -> Changes:
@@ -166,9 +167,9 @@ class SparkEngine:
 
     def _rejected(self, taken: Mapping[str, Sequence[Slice]], job: EpochJob) -> dict[str, int]:
         counts = {
-            name: job.observed.get(name, {}).get("rejected", 0) + sum(len(slice.get("broken", {})) for slice in found)
+            name: job.observed.get(name, {}).get("rejected", 0) + sum(map(rejecting.rejects, found))
             for name, found in taken.items()
-            if hasattr(self.program.sources[name], "rejected")
+            if (rejecting := self.program.sources[name].rejecting) is not None
         }
         return {name: count for name, count in counts.items() if count}
 
@@ -185,13 +186,13 @@ class SparkEngine:
     def _rejected_rows(self, openings: Sequence[Opened], names: Mapping[str, int]) -> Changes:
         found: Changes = {}
         for name in names:
-            read = getattr(self.program.sources[name], "rejected", None)
-            if read is not None:
-                found[f"{name}.rejected"] = partial(self._rejected_frame, read, name, openings)
+            rejecting = self.program.sources[name].rejecting
+            if rejecting is not None:
+                found[f"{name}.rejected"] = partial(self._rejected_frame, rejecting, name, openings)
         return found
 
-    def _rejected_frame(self, read: Callable[..., DataFrame], name: str, openings: Sequence[Opened]) -> DataFrame:
-        frames = [read(self.session, entry.slices[name], entry.epoch) for entry in openings if name in entry.slices]
+    def _rejected_frame(self, source: Rejecting, name: str, openings: Sequence[Opened]) -> DataFrame:
+        frames = [source.rejected(self.session, entry.slices[name], entry.epoch) for entry in openings if name in entry.slices]
         return reduce(DataFrame.unionAll, frames)
 
 

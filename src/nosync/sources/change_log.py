@@ -1,14 +1,15 @@
 """Sources whose rows are changes: insertions, updates and removals of rows, with or without a key.
 
-`changes` names the column that says what a row does (see `model.changes` for the words). A row that has columns `before` and `after` of one
-structure is an envelope, as Debezium writes them: the rows are inside. `sequence` names a column (or a field inside one) that says which of
-two rows of a key is newer; without it the order of the input does, file by file and row by row.
+`op_column` names the column that says what a row does (see `model.changes` for the words). A row that has columns `before` and `after` of
+one structure is an envelope, as Debezium writes them: the rows are inside. `sequence` names a column (or a field inside one) that says
+which of two rows of a key is newer; without it the order of the input does, file by file and row by row.
 
 A row whose word is not known, or whose image is missing, never becomes a change: it is rejected, like one that cannot be read.
 """
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -17,54 +18,70 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
 
 from nosync.compile.ledger import PLACE, SEQUENCE, TOLD, incoming
+from nosync.model.bound import BoundSource
 from nosync.model.changes import ADDING, AFTER, BEFORE, REMOVING, REPLACING, effects
 from nosync.model.errors import Invalid
-from nosync.model.source import Slice, Source
-from nosync.sources.input_log import lasting
+from nosync.model.source import Slice
 
 UNORDERED = (ArrayType, MapType, StructType, VariantType)
 
 
-def changing(source: Source, key: str | Sequence[str] | None) -> "Changing | None":
-    """The source as one that carries changes, if it is one."""
-    changes, sequence = getattr(source, "changes", None), getattr(source, "sequence", None)
-    if not key and changes is None:
-        if sequence is not None:
-            raise Invalid(f'sequence="{sequence}" orders the rows of a key', hint="Pass key=[...] to flow.source(...), or leave it out.")
-        return None
-    return Changing(lasting(source), changes, sequence, [key] if isinstance(key, str) else list(key or ()))
+@dataclass(frozen=True)
+class Reading:
+    """How `flow.source` was told to take the rows of a source. `key` is empty where every row counts by itself."""
+
+    key: tuple[str, ...] = ()
+    op_column: str | None = None
+    sequence: str | None = None
+
+    @property
+    def carries_changes(self) -> bool:
+        return bool(self.key) or self.op_column is not None
 
 
-class Changing:
-    """Stands in for the source. Reads what its ledger needs: see `catalyst.ledger`."""
+def reading_of(source: str, key: str | Sequence[str] | None, op_column: str | None, sequence: str | None) -> Reading:
+    if sequence is not None and not key:
+        raise Invalid(f'source "{source}": sequence="{sequence}" orders the rows of a key', hint="Pass key=[...] as well, or leave it out.")
+    return Reading((key,) if isinstance(key, str) else tuple(key or ()), op_column, sequence)
 
-    append_only = False
 
-    def __init__(self, source: Source, changes: str | None, sequence: str | None, key: list[str]) -> None:
-        self.source, self.changes, self.sequence, self.key = source, changes, sequence, key
+class ChangeLog:
+    """Reads from a source what its ledger needs: see `compile.ledger`. `given` is the schema of the source."""
 
-    def declare(self, name: str, spark: SparkSession) -> StructType:
-        self.name = name
-        self.given = self.source.declare(name, spark)
-        if self.changes is not None and self.changes not in self.given.names:
-            raise Invalid(f'source "{name}" has no column "{self.changes}"', hint=f"changes= is one of {', '.join(self.given.names)}.")
-        self.enveloped = self.changes is not None and _is_envelope(self.given)
-        inner = self.given["after"].dataType if self.enveloped else self.given
-        assert isinstance(inner, StructType)
-        self.columns = StructType([field for field in inner.fields if self.enveloped or field.name != self.changes])
+    def __init__(self, name: str, source: BoundSource, given: StructType, reading: Reading) -> None:
+        self.name, self.source, self.given = name, source, given
+        self.key, self.op_column, self.sequence = reading.key, reading.op_column, reading.sequence
+        if self.op_column is not None and self.op_column not in given.names:
+            raise Invalid(f'source "{name}" has no column "{self.op_column}"', hint=f"op_column= is one of {', '.join(given.names)}.")
         for column in self.key:
             if column not in self.columns.names:
                 raise Invalid(f'source "{name}" has no column "{column}"', hint=f"key= is of {', '.join(self.columns.names)}.")
-        reserved = {*TOLD.names, *PLACE.names, SEQUENCE, "_epoch", "_diff"} & {*self.given.names, *self.columns.names}
+        reserved = {*TOLD.names, *PLACE.names, SEQUENCE, "_epoch", "_diff"} & {*given.names, *self.columns.names}
         if reserved:
             raise Invalid(f'source "{name}" has a column "{min(reserved)}"', hint="This name is taken here: choose another.")
+
+    @cached_property
+    def enveloped(self) -> bool:
+        return self.op_column is not None and _is_envelope(self.given)
+
+    @cached_property
+    def columns(self) -> StructType:
+        """Those of the rows that change."""
+        inner = self.given["after"].dataType if self.enveloped else self.given
+        assert isinstance(inner, StructType)
+        return StructType([field for field in inner.fields if self.enveloped or field.name != self.op_column])
+
+    def schema(self, spark: SparkSession) -> StructType:
+        """What `read` gives, apart from the diff."""
         return incoming(self.columns, self._order(spark))
+
+    def bound(self) -> BoundSource:
+        """The source, read by this."""
+        return replace(self.source, append_only=False, read=self.read, rejecting=None, direct=None, together=None, events=None)
 
     def _order(self, spark: SparkSession) -> StructField | None:
         if self.sequence is None:
             return None
-        if not self.key:
-            raise Invalid(f'source "{self.name}": sequence="{self.sequence}" orders the rows of a key', hint="Pass key=[...] as well.")
         try:
             [field] = spark.createDataFrame([], self.given).select(F.col(self.sequence)).schema.fields
         except PySparkException:
@@ -75,33 +92,6 @@ class Changing:
             raise Invalid(f'source "{self.name}": sequence="{self.sequence}" is {kind}', hint="Name a number, a time or a text.")
         return field
 
-    def start(self, folder: Path, taken: Iterable[Slice]) -> None:
-        self.source.start(folder, taken)
-
-    def available(self) -> Slice | None:
-        return self.source.available()
-
-    def files(self, slice: Slice) -> dict[str, str]:
-        found: dict[str, str] = getattr(self.source, "files", lambda slice: {})(slice)
-        return found
-
-    def rows(self, slice: Slice) -> int | None:
-        return self.source.rows(slice)
-
-    def weight(self, slice: Slice) -> int:
-        return self.source.weight(slice)
-
-    @property
-    def trims(self) -> bool:
-        return bool(getattr(self.source, "trims", True))
-
-    def trim(self, slice: Slice) -> None:
-        self.source.trim(slice)
-
-    @property
-    def marks(self) -> Any:
-        return getattr(self.source, "marks", None)
-
     def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
         events = self._events(spark, slice)
         found = self._enveloped(events) if self.enveloped else self._plain(events)
@@ -109,29 +99,27 @@ class Changing:
 
     def _events(self, spark: SparkSession, slice: Slice) -> DataFrame:
         """The source's rows, each with what is known of it; a source that knows no places leaves the order open."""
-        read = getattr(self.source, "events", None)
-        if read is not None:
-            found: DataFrame = read(spark, slice)
-            return found
+        if self.source.events is not None:
+            return self.source.events(spark, slice)
         nothing = [F.lit(None).cast("string").alias(name) for name in TOLD.names] + [F.lit(0).cast("bigint").alias(n) for n in PLACE.names]
         return self.source.read(spark, slice).select(*map(_column, self.given.names), *nothing, "_diff")
 
     @property
     def _word(self) -> Column:
-        return F.lower(F.trim(_column(self.changes).cast("string")))
+        return F.lower(F.trim(_column(self.op_column).cast("string")))
 
     def _plain(self, events: DataFrame) -> DataFrame:
         """One row, one change."""
         columns = [_column(name) for name in self.columns.names]
-        if self.changes is None:
+        if self.op_column is None:
             return self._selected(events, columns, F.col("_reason"), F.lit(1))
         effect = F.coalesce(*(F.when(self._word.isin(*words), F.lit(effect)) for words, effect in effects(bool(self.key)).items()))
         reason = F.coalesce(F.col("_reason"), F.when(effect.isNull(), self._unknown()))
         return self._selected(events, columns, reason, F.coalesce(effect, F.lit(0)))
 
     def _unknown(self) -> Column:
-        word = F.coalesce(_column(self.changes).cast("string"), F.lit("null"))
-        told = F.concat(F.lit(f'{self.changes}: "'), word, F.lit('" is no change'))
+        word = F.coalesce(_column(self.op_column).cast("string"), F.lit("null"))
+        told = F.concat(F.lit(f'{self.op_column}: "'), word, F.lit('" is no change'))
         return F.when(self._word.isin(*REPLACING), F.lit("an update without a key: nobody knows what it replaces")).otherwise(told)
 
     def _enveloped(self, events: DataFrame) -> DataFrame:

@@ -1,0 +1,95 @@
+"""A source as a run uses it: what it can do, found out once, when it becomes part of a flow.
+
+This is the only place that asks whether a source has an ability. All others use the value made here, and so may what wraps a source
+(the input log, a source of changes): it replaces some of the functions.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nosync.model.source import (
+    Counted,
+    DirectlyReadable,
+    Joinable,
+    Marked,
+    Ordered,
+    ReadOnce,
+    Rejecting,
+    Slice,
+    Source,
+    Tabular,
+    Taken,
+    Trimmable,
+    Weighed,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+Read = Callable[["SparkSession", Slice], "DataFrame"]
+
+
+def _unknown(slice: Slice) -> int | None:
+    return None
+
+
+def _weightless(slice: Slice) -> int:
+    return 0
+
+
+def _no_files(slice: Slice) -> dict[str, str]:
+    return {}
+
+
+def _nothing_to_do(slice: Slice) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class BoundSource:
+    """What every source does, then what some do. None stands for an ability that it has not.
+
+    `files` are those of the home that a slice cannot be read without, with the fingerprints of their contents. Of a source that is
+    `read_once` nothing is recorded: an input log stands before it, whose slices can be read again.
+    """
+
+    append_only: bool
+    start: Callable[[Path, Taken], None]
+    available: Callable[[], Slice | None]
+    read: Read
+    rows: Callable[[Slice], int | None] = _unknown
+    weight: Callable[[Slice], int] = _weightless
+    files: Callable[[Slice], dict[str, str]] = _no_files
+    acknowledge: Callable[[Slice], None] = _nothing_to_do
+    read_once: bool = False
+    trim: Callable[[Slice], None] | None = None
+    marks: Callable[[Slice], Iterable[str]] | None = None
+    table: Callable[[Slice], "pa.Table"] | None = None
+    rejecting: Rejecting | None = None
+    direct: Callable[[Slice], Sequence[str]] | None = None
+    together: Callable[[Sequence[Slice]], Slice] | None = None
+    events: Read | None = None
+
+
+def bound(source: Source) -> BoundSource:
+    """What the source can do. It has been declared."""
+    return BoundSource(
+        append_only=source.append_only,
+        start=source.start,
+        available=source.available,
+        read=source.read,
+        rows=source.rows if isinstance(source, Counted) else _unknown,
+        weight=source.weight if isinstance(source, Weighed) else _weightless,
+        acknowledge=source.acknowledge if isinstance(source, ReadOnce) else _nothing_to_do,
+        read_once=isinstance(source, ReadOnce),
+        trim=source.trim if isinstance(source, Trimmable) else None,
+        marks=source.marks if isinstance(source, Marked) else None,
+        table=source.table if isinstance(source, Tabular) else None,
+        rejecting=source if isinstance(source, Rejecting) else None,
+        direct=source.direct if isinstance(source, DirectlyReadable) else None,
+        together=source.together if isinstance(source, Joinable) else None,
+        events=source.events if isinstance(source, Ordered) else None,
+    )
