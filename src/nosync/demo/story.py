@@ -15,6 +15,7 @@ from nosync.demo.display import Display, side_by_side, table
 from nosync.demo.process import StreamProcess
 from nosync.demo.proof import Compared, compare_sinks, compare_views
 from nosync.demo.watching import SHOWN, Excerpt, Excerpted, Pace, excerpt, pace_of
+from nosync.model.identifiers import Epoch
 
 LOOK_SECONDS = 0.5
 KILL_WITHIN_SECONDS = 3.0
@@ -57,7 +58,7 @@ class Crash:
 
     process: int
     epoch: int
-    opened: dict[int, Any]
+    opened: dict[Epoch, Any]
 
 
 @dataclass(frozen=True)

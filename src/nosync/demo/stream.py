@@ -19,6 +19,7 @@ from typing import Any
 
 import nosync as ns
 from nosync.demo.program import auction_flow
+from nosync.model.identifiers import Epoch
 
 LOOK_SECONDS = 0.1
 Tell = Callable[..., None]
@@ -70,7 +71,7 @@ def _disturbed(folder: Path, tell: Tell, begun: float, asked: threading.Event) -
     tell("finished", safe=run.safe)
 
 
-def _tell_epochs(run: ns.Run, told: int, tell: Tell) -> int:
+def _tell_epochs(run: ns.Run, told: Epoch, tell: Tell) -> Epoch:
     for progress in run.recentProgress:
         if progress["epoch"] > told:
             told = progress["epoch"]

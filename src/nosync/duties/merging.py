@@ -15,7 +15,7 @@ from typing import IO
 
 from nosync.journal.image import Image
 from nosync.model.errors import Corrupt, Unavailable
-from nosync.model.identifiers import TraceName
+from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.layers import LayerInfo
 from nosync.model.watermark import Expiry
 from nosync.recovery.suspicion import START_AGAIN
@@ -130,7 +130,7 @@ def next_merge(
     return {"layers": [layer.to_json() for layer in layers], "bottom": bottom, "expired": _expired(expiry, layers[0].upper, image)}
 
 
-def _expired(expiry: Expiry | None, upper: int, image: Image) -> dict[str, object] | None:
+def _expired(expiry: Expiry | None, upper: Epoch, image: Image) -> dict[str, object] | None:
     """What no epoch from `upper` on can ask for: those are the epochs that read the merged layer."""
     until = expiry.until(upper, image.seen_before) if expiry else None
     return None if expiry is None or until is None else {"column": expiry.column, "until": until, "chained": expiry.chained}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from nosync.journal.entries import Released, Releasing
 from nosync.journal.journal import Journal
+from nosync.model.identifiers import NO_EPOCH, NO_RECORD, Epoch
 from nosync.model.safety import Release, Standing, releasable
 from nosync.model.sink import Outlet
 
@@ -22,8 +23,8 @@ class Releaser:
     def __init__(self, journal: Journal, sinks: Mapping[str, Release], outlet: Outlet, standings: Callable[[], Sequence[Standing]]) -> None:
         self.journal, self.sinks, self.outlet, self.standings = journal, sinks, outlet, standings
         self.most = {sink: MOST_EPOCHS if outlet.precise(sink) else 1 for sink in sinks}
-        self.delivered = {sink: journal.image.released.get(sink, 0) for sink in sinks}
-        self.intended = dict.fromkeys(sinks, (0, 0))  # up to which epoch, in which record
+        self.delivered = {sink: journal.image.released.get(sink, NO_EPOCH) for sink in sinks}
+        self.intended = dict.fromkeys(sinks, (NO_EPOCH, NO_RECORD))  # up to which epoch, in which record
 
     def step(self) -> bool:
         """One delivery, or one intent; says whether there was any."""
@@ -44,7 +45,7 @@ class Releaser:
         self.delivered[sink] = done + 1
         return True
 
-    def _intend(self, sink: str, release: Release, done: int) -> bool:
+    def _intend(self, sink: str, release: Release, done: Epoch) -> bool:
         with self.journal.lock:
             image = self.journal.image
             due = releasable(release, image.epoch, image.opened_in, self.standings())

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from nosync.journal.entries import Trimmed
 from nosync.journal.journal import Journal
 from nosync.journal.names import source_folder
+from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber
 from nosync.model.safety import Standing, trimmable
 from nosync.model.source import Slice
 from nosync.model.store import Store
@@ -27,8 +28,8 @@ class Trimmer:
         batch: int = BATCH,
     ) -> None:
         self.journal, self.sources, self.sinks, self.standings, self.batch = journal, sources, sinks, standings, batch
-        self.trimmed = dict.fromkeys(sources, 0)
-        self.recorded = {source: (journal.image.trimmed.get(source, 0), journal.number) for source in sources}
+        self.trimmed = dict.fromkeys(sources, NO_EPOCH)
+        self.recorded = {source: (journal.image.trimmed.get(source, NO_EPOCH), journal.number) for source in sources}
 
     def step(self) -> bool:
         did = [self._step(source) for source in self.sources]
@@ -41,13 +42,13 @@ class Trimmer:
         with self.journal.lock:
             image = self.journal.image
             safe = min([image.epoch, *(tier.epoch for tier in self.standings())])
-            due = trimmable(safe, [image.released.get(sink, 0) for sink in self.sinks])
+            due = trimmable(safe, [image.released.get(sink, NO_EPOCH) for sink in self.sinks])
         if due < epoch + self.batch:
             return False
         self.recorded[source] = (due, self.journal.append(Trimmed(source, due)))
         return True
 
-    def _trim(self, source: str, epoch: int, number: int) -> bool:
+    def _trim(self, source: str, epoch: Epoch, number: RecordNumber) -> bool:
         if any(tier.number < number for tier in self.standings()):
             return False
         self.journal.look()

@@ -15,6 +15,7 @@ from nosync.journal.journal import Journal
 from nosync.journal.past import Shelves, recent_image
 from nosync.journal.rolling import ROLL_RECORDS, Roller
 from nosync.journal.taken import MarksOf
+from nosync.model.identifiers import Epoch, RecordNumber
 from nosync.model.safety import Problem, Release, Standing, safe_points
 from nosync.model.sink import Outlet
 from nosync.model.store import Carrier, Disk, Remote
@@ -90,7 +91,7 @@ class Upkeep:
             found.append(self.layers.standing(self.records))
         return found
 
-    def safe(self) -> dict[str, int]:
+    def safe(self) -> dict[str, Epoch]:
         return safe_points(self.journal.image.epoch, self.standings())
 
     def report(self) -> list[dict[str, Any]]:
@@ -135,11 +136,11 @@ class Upkeep:
         """Files that earlier runs began and never finished."""
         self.disk.clear_beginnings(before)
 
-    def _noticed(self) -> int:
+    def _noticed(self) -> RecordNumber:
         """Up to which record nobody needs the records themselves any more: merged layers are synced, and the layers to ship are known."""
         return self.host.settled if self.layers is None else min(self.host.settled, self.layers.number)
 
-    def _everywhere(self) -> int:
+    def _everywhere(self) -> RecordNumber:
         return min(standing.number for standing in self.standings())
 
     def _far_image(self) -> Image:

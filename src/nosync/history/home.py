@@ -14,6 +14,7 @@ from nosync.journal.chain import read_chain
 from nosync.journal.image import Image
 from nosync.journal.past import Shelves, image_at
 from nosync.model.errors import Corrupt, Invalid, NotInHistory
+from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber, Shard
 from nosync.model.layers import Covers
 from nosync.model.picture import Picture
 from nosync.model.store import Store
@@ -47,7 +48,7 @@ class Home:
         self._records = {name: ViewRecord.from_json(text) for name, text in self.image.declared.views.items()}
 
     @property
-    def epoch(self) -> int:
+    def epoch(self) -> Epoch:
         """The newest computed epoch; 0 before the first."""
         return self.image.epoch
 
@@ -66,7 +67,7 @@ class Home:
         """The same rows block by block, for views larger than memory."""
         record = find_view(self._records, name)
         covers = covers_at(self.image, record, name, at, self.past)
-        for shard in sorted({0, *covers}) if self.epoch else ():
+        for shard in sorted({Shard(0), *covers}) if self.epoch else ():
             layers = [verify(open_layer(self.path, layer)) for layer in covers.get(shard, ())]
             yield from rows(record, layers, owns_whole=shard == 0)
 
@@ -123,15 +124,15 @@ class Past:
 
     disk: Store
     remote: Store | None
-    base: int
+    base: RecordNumber
 
-    def image_at(self, image: Image, epoch: int, number: int = 0) -> Image:
+    def image_at(self, image: Image, epoch: Epoch, number: RecordNumber = NO_RECORD) -> Image:
         return image_at(Shelves(self.disk, self.remote), image, self.base, epoch, number)
 
 
 def covers_at(image: Image, record: ViewRecord, name: str, at: int | None, past: Past) -> Covers:
     """The covers to read; refuses an epoch that is not kept."""
-    epoch = image.epoch if at is None else at
+    epoch = image.epoch if at is None else Epoch(at)
     if at is not None and not 1 <= epoch <= image.epoch:
         kept = f"Ask for epoch 1 to {image.epoch}." if image.epoch else "No epoch has been computed yet."
         raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=kept)
@@ -139,7 +140,7 @@ def covers_at(image: Image, record: ViewRecord, name: str, at: int | None, past:
     if begun is not None and epoch < begun.epoch and at is not None:
         hint = f"Ask for epoch {begun.epoch} or later: the view came with a changed program then."
         raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=hint)
-    known = past.image_at(image, epoch, begun.number if begun else 0)
+    known = past.image_at(image, epoch, begun.number if begun else NO_RECORD)
     for layers in known.traces.get(record.trace, {}).values():
         spanning = next((layer for layer in finest(layers) if layer.lower <= epoch < layer.upper - 1), None)
         if spanning is not None:

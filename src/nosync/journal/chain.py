@@ -13,6 +13,7 @@ from nosync.journal.image import Image, from_text, to_text
 from nosync.journal.names import RECORDS, ROLLUPS, numbers_in
 from nosync.journal.record import FIRST, Record, decode
 from nosync.model.errors import Corrupt, Invalid
+from nosync.model.identifiers import NO_RECORD, RecordNumber
 from nosync.model.store import Store
 
 
@@ -23,7 +24,7 @@ class Rollup:
     Stored as one line with the xxh3-64 of the rest in hex, and one JSON object.
     """
 
-    number: int
+    number: RecordNumber
     digest: str
     origin: str
     image: Image
@@ -51,11 +52,11 @@ class Chain:
     records: list[Record] = field(default_factory=list)
 
     @property
-    def base(self) -> int:
-        return self.rollup.number if self.rollup else 0
+    def base(self) -> RecordNumber:
+        return self.rollup.number if self.rollup else NO_RECORD
 
     @property
-    def number(self) -> int:
+    def number(self) -> RecordNumber:
         return self.base + len(self.records)
 
     @property
@@ -68,7 +69,7 @@ class Chain:
             return self.rollup.origin
         return self.records[0].digest if self.records else FIRST
 
-    def digest_at(self, number: int) -> str:
+    def digest_at(self, number: RecordNumber) -> str:
         if number == self.base:
             return self.rollup.digest if self.rollup else FIRST
         return self.records[number - self.base - 1].digest
@@ -97,7 +98,7 @@ def read_chain(store: Store) -> Chain:
             return chain
 
 
-def _rest(store: Store, names: dict[int, str], chain: Chain) -> list[Record]:
+def _rest(store: Store, names: dict[RecordNumber, str], chain: Chain) -> list[Record]:
     """The records behind a roll-up that lie in one object with some before it."""
     first = max((number for number in names if number <= chain.base), default=None)
     if first is None:
@@ -125,19 +126,19 @@ def junk(store: Store, chain: Chain) -> list[str]:
     return sorted((name for name in store.sizes(RECORDS) if numbers_in(name)[0] > chain.number), reverse=True)
 
 
-def common(home: Chain, remote: Chain) -> int:
+def common(home: Chain, remote: Chain) -> RecordNumber:
     """Up to which record two tiers agree; 0 where the home was left behind so long ago that the remote has rolled up what they share.
     Raises where they belong to different histories.
     """
     if not home.number or not remote.number:
-        return 0
+        return NO_RECORD
     if home.origin != remote.origin:
         raise Invalid("the home and the remote belong to different histories", hint="Give each flow a remote of its own.")
-    for number in range(min(home.number, remote.number), max(home.base, remote.base) - 1, -1):
+    for number in map(RecordNumber, range(min(home.number, remote.number), max(home.base, remote.base) - 1, -1)):
         if home.digest_at(number) == remote.digest_at(number):
             return number
     if remote.base > home.base:
-        return 0
+        return NO_RECORD
     raise Corrupt(
         f"the home begins at record {home.base}, the remote ends at record {remote.number}: nothing joins them",
         hint="Start with an empty remote to copy everything anew, or with an empty home to go on from the remote.",

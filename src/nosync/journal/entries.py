@@ -6,10 +6,9 @@ Each is one JSON object with its kind under "entry".
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from nosync.model.identifiers import TraceName
+from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.layers import LayerInfo
-
-Slice = dict[str, Any]  # what a source needs to read the same rows again; only the source looks inside
+from nosync.model.source import Slice
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class Opened:
     had again.
     """
 
-    epoch: int
+    epoch: Epoch
     at: float
     slices: dict[str, Slice]
     files: dict[str, str] = field(default_factory=dict)
@@ -64,7 +63,7 @@ class Opened:
 class Computed:
     """An epoch is whole: all its layers exist. `seen` is the newest event time so far, by source: the next epoch's watermark."""
 
-    epoch: int
+    epoch: Epoch
     layers: tuple[LayerInfo, ...]
     rows: dict[str, int]
     rejected: dict[str, int]
@@ -93,19 +92,19 @@ class Adopted:
     that rebuilding came across, with the epochs, as far back as anybody asks.
     """
 
-    epoch: int
+    epoch: Epoch
     layers: tuple[LayerInfo, ...]
-    begun: dict[TraceName, int]
+    begun: dict[TraceName, Epoch]
     empty: bool
-    released: dict[str, int]
-    seen: list[tuple[int, dict[str, int]]] = field(default_factory=list)
+    released: dict[str, Epoch]
+    seen: list[tuple[Epoch, dict[str, int]]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class RolledBack:
     """Epochs after this one are as if never opened: a failure took input that no tier had yet."""
 
-    epoch: int
+    epoch: Epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,7 @@ class Reached:
     """All epochs up to this one are on a tier, for those who look without the run."""
 
     tier: str
-    epoch: int
+    epoch: Epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ class Releasing:
     """The intent to deliver epochs to a sink, up to this one."""
 
     sink: str
-    epoch: int
+    epoch: Epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,7 @@ class Released:
     """The sink has all epochs up to this one."""
 
     sink: str
-    epoch: int
+    epoch: Epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +136,7 @@ class Trimmed:
     """Input up to an epoch may be deleted at the source from here on."""
 
     source: str
-    epoch: int
+    epoch: Epoch
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +144,7 @@ class Swept:
     """Files of these generations and epochs that no entry names may be deleted from here on."""
 
     generation: int
-    epoch: int
+    epoch: Epoch
 
 
 Entry = (

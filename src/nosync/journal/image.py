@@ -26,7 +26,7 @@ from nosync.journal.entries import (
     from_json,
     to_json,
 )
-from nosync.model.identifiers import TraceName
+from nosync.model.identifiers import NO_EPOCH, NO_RECORD, Epoch, RecordNumber, Shard, TraceName
 from nosync.model.layers import Covers, LayerInfo
 from nosync.model.watermark import newest
 from nosync.state.cover import cover
@@ -37,8 +37,8 @@ RECENT = 16  # epochs whose event times are kept
 class Begun(NamedTuple):
     """From where on a trace of a changed program has a history: an epoch, and the record that says so. `empty`: it was not rebuilt."""
 
-    epoch: int
-    number: int
+    epoch: Epoch
+    number: RecordNumber
     empty: bool
 
 
@@ -46,30 +46,30 @@ class Begun(NamedTuple):
 class Image:
     """The flow as of record `number`. `epoch` is the newest computed one, 0 before the first; covers are known from epoch `since` on."""
 
-    number: int = 0
+    number: RecordNumber = NO_RECORD
     declared: Declared | None = None
     started: Started | None = None
-    opened: dict[int, Opened] = field(default_factory=dict)
-    opened_in: dict[int, int] = field(default_factory=dict)
-    computed: dict[int, Computed] = field(default_factory=dict)
-    computed_in: dict[int, int] = field(default_factory=dict)
-    epoch: int = 0
-    since: int = 0
-    traces: dict[TraceName, dict[int, list[LayerInfo]]] = field(default_factory=dict)
+    opened: dict[Epoch, Opened] = field(default_factory=dict)
+    opened_in: dict[Epoch, RecordNumber] = field(default_factory=dict)
+    computed: dict[Epoch, Computed] = field(default_factory=dict)
+    computed_in: dict[Epoch, RecordNumber] = field(default_factory=dict)
+    epoch: Epoch = NO_EPOCH
+    since: Epoch = NO_EPOCH
+    traces: dict[TraceName, dict[Shard, list[LayerInfo]]] = field(default_factory=dict)
     newest: dict[TraceName, Covers] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
     rejected: dict[str, int] = field(default_factory=dict)
     kept_layers: int = 0
     kept_bytes: dict[TraceName, int] = field(default_factory=dict)
-    reached: dict[str, int] = field(default_factory=dict)
-    releasing: dict[str, int] = field(default_factory=dict)
-    released: dict[str, int] = field(default_factory=dict)
-    trimmed: dict[str, int] = field(default_factory=dict)
-    swept: tuple[int, int] = (0, 0)
-    seen: dict[int, dict[str, int]] = field(default_factory=dict)
+    reached: dict[str, Epoch] = field(default_factory=dict)
+    releasing: dict[str, Epoch] = field(default_factory=dict)
+    released: dict[str, Epoch] = field(default_factory=dict)
+    trimmed: dict[str, Epoch] = field(default_factory=dict)
+    swept: tuple[int, Epoch] = (0, NO_EPOCH)
+    seen: dict[Epoch, dict[str, int]] = field(default_factory=dict)
     begun: dict[TraceName, Begun] = field(default_factory=dict)
 
-    def apply(self, number: int, entry: Entry) -> None:
+    def apply(self, number: RecordNumber, entry: Entry) -> None:
         self.number = number
         match entry:
             case Declared():
@@ -114,7 +114,7 @@ class Image:
             case Swept():
                 self.swept = (entry.generation, entry.epoch)
 
-    def _reached_at_most(self, epoch: int) -> None:
+    def _reached_at_most(self, epoch: Epoch) -> None:
         """What comes after is on no tier until a run says so."""
         self.reached = {tier: min(epoch, reached) for tier, reached in self.reached.items()}
 
@@ -140,7 +140,7 @@ class Image:
                 self.kept_bytes[layer.trace] = self.kept_bytes.get(layer.trace, 0) + layer.bytes
             self._cover_anew(layer.trace, layer.shard)
 
-    def _cover_anew(self, trace: TraceName, shard: int) -> None:
+    def _cover_anew(self, trace: TraceName, shard: Shard) -> None:
         found = cover(self.traces[trace][shard], self.epoch)
         covers = self.newest.setdefault(trace, {})
         if found:
@@ -179,7 +179,7 @@ class Image:
         other._drop(frozenset(other.traces) - kept)
         return other
 
-    def _roll_back(self, epoch: int) -> None:
+    def _roll_back(self, epoch: Epoch) -> None:
         self._lose(frozenset(layer.path for layer in self.layers() if layer.upper > epoch + 1))
         for gone in [computed for computed in self.computed if computed > epoch]:
             self._count(self.computed[gone], -1)
@@ -193,13 +193,13 @@ class Image:
             for name, count in counts.items():
                 totals[name] = totals.get(name, 0) + sign * count
 
-    def covers(self, trace: TraceName, at: int) -> Covers:
+    def covers(self, trace: TraceName, at: Epoch) -> Covers:
         """Per shard, the layers that hold the trace's state as of an epoch (from `since` on), newest first."""
         if at == self.epoch:
             return dict(self.newest.get(trace, {}))
         return {shard: found for shard, layers in self.traces.get(trace, {}).items() if (found := cover(layers, at))}
 
-    def seen_before(self, epoch: int) -> dict[str, int]:
+    def seen_before(self, epoch: Epoch) -> dict[str, int]:
         """The newest event time, by source, that epochs before this one have brought. Known for new epochs and for the ends of layers."""
         return self.seen.get(epoch - 1, {})
 
@@ -208,7 +208,7 @@ class Image:
         return self.opened.get(self.epoch + 1)
 
     @property
-    def last_opened(self) -> int:
+    def last_opened(self) -> Epoch:
         return max(self.opened, default=self.epoch)
 
     def newest_layers(self) -> list[LayerInfo]:
@@ -218,7 +218,7 @@ class Image:
         """All layers of the traces, as far back as they are known."""
         return [layer for shards in self.traces.values() for layers in shards.values() for layer in layers]
 
-    def forget_past(self, keep_from: int) -> None:
+    def forget_past(self, keep_from: Epoch) -> None:
         """Leaves the newest covers, and what belongs to epochs from `keep_from` on."""
         for trace, shards in self.traces.items():
             for shard, layers in shards.items():
@@ -245,7 +245,7 @@ class Image:
 def fold(entries: Iterable[Entry]) -> Image:
     image = Image()
     for number, entry in enumerate(entries, start=1):
-        image.apply(number, entry)
+        image.apply(RecordNumber(number), entry)
     return image
 
 

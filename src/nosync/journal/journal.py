@@ -20,6 +20,7 @@ from nosync.journal.past import Shelves
 from nosync.journal.record import Record, decode, encode
 from nosync.journal.taken import telling
 from nosync.model.errors import Conflict, Corrupt, Fenced, OutcomeUnknown, Unavailable
+from nosync.model.identifiers import NO_EPOCH, NO_RECORD, RecordNumber
 from nosync.model.run import Runner
 from nosync.model.store import Disk, Remote, Store, fingerprint
 
@@ -53,7 +54,7 @@ class Journal:
         self.base, self.number, self.digest, self.origin = chain.base, chain.number, chain.digest, chain.origin
         self.before = self.image.started
         self.recent: deque[Record] = deque(chain.records)
-        emptied = [Reached("site", 0)] if self.image.reached.get("site") and not self.shipped else []
+        emptied = [Reached("site", NO_EPOCH)] if self.image.reached.get("site") and not self.shipped else []
         record = encode(self.number + 1, self.run, self.digest, [started, *emptied])
         try:
             create(self.disk, record_name(record.number), record.content)
@@ -71,7 +72,7 @@ class Journal:
         """The history to go on with, written into the home where the home lacks it."""
         while True:
             home, remote = read_chain(self.disk), read_chain(self.remote) if self.remote is not None else Chain()
-            self.shipped = common(home, remote) if remote.number else 0
+            self.shipped = common(home, remote) if remote.number else NO_RECORD
             chosen = believed(home, remote)
             if chosen is remote:
                 _copy(self.disk, remote, self.shipped)
@@ -90,7 +91,7 @@ class Journal:
             self.disk.delete(name)
         return True
 
-    def append(self, *entries: Entry) -> int:
+    def append(self, *entries: Entry) -> RecordNumber:
         """Records the entries at once, with what was `note`d before, and applies them to the image. Gives the record's number.
 
         When the disk fails the entries stay in line: `resolve` tries again, in order. Only a crash loses them.
@@ -153,7 +154,7 @@ class Journal:
             if self.pending:
                 self.append()
 
-    def after(self, number: int) -> list[Record]:
+    def after(self, number: RecordNumber) -> list[Record]:
         """The records behind a number, oldest first."""
         with self.lock:
             found = list(takewhile(lambda record: record.number > number, reversed(self.recent)))
@@ -179,7 +180,7 @@ class Journal:
         self.shipped = arrived
         return sent + len(content)
 
-    def _arrived(self, remote: Remote, records: list[Record], content: bytes) -> int:
+    def _arrived(self, remote: Remote, records: list[Record], content: bytes) -> RecordNumber:
         """The last record that is there. An earlier attempt of ours may have arrived although it was reported as failed."""
         name = record_name(records[0].number)
         try:
@@ -203,7 +204,7 @@ class Journal:
             remote.replace(name, content)
         return sum(map(len, contents.values()))
 
-    def forget(self, number: int) -> None:
+    def forget(self, number: RecordNumber) -> None:
         """Records up to this number are on every tier: they need not be held in memory."""
         with self.lock:
             while self.recent and self.recent[0].number <= number:

@@ -14,7 +14,7 @@ import re
 import uuid
 from urllib.parse import quote
 
-from nosync.model.identifiers import TraceName
+from nosync.model.identifiers import Epoch, RecordNumber, Shard, TraceName
 
 RUNS, RECORDS, SEGMENTS, OPENINGS, ROLLUPS = "runs", "journal/records", "journal/segments", "journal/openings", "journal/rollups"
 TAKEN = "journal/taken"
@@ -22,7 +22,7 @@ LAYERS, INPUT = "layers", "input"
 LAYER = re.compile(r"layers/[^/]+/(?P<shard>\d+)/(?P<lower>\d+)-(?P<upper>\d+)-(?P<generation>\d+)\.[0-9a-f]+-[0-9a-f]+\.arrow")
 
 
-def layer_path(trace: TraceName, shard: int, lower: int, upper: int, run: str) -> str:
+def layer_path(trace: TraceName, shard: Shard, lower: Epoch, upper: Epoch, run: str) -> str:
     """A name that no other attempt will ever use."""
     return f"{LAYERS}/{quote(trace, safe='')}/{shard}/{lower}-{upper}-{run}-{uuid.uuid4().hex[:8]}.arrow"
 
@@ -36,11 +36,11 @@ def run_name(generation: int) -> str:
     return f"{RUNS}/{generation:08d}"
 
 
-def record_name(number: int) -> str:
+def record_name(number: RecordNumber) -> str:
     return f"{RECORDS}/{number:016d}"
 
 
-def segment_name(first: int, last: int) -> str:
+def segment_name(first: RecordNumber, last: RecordNumber) -> str:
     return f"{SEGMENTS}/{first:016d}-{last:016d}"
 
 
@@ -48,17 +48,17 @@ def openings_name(segment: str) -> str:
     return f"{OPENINGS}/{segment.rpartition('/')[2]}"
 
 
-def taken_name(first: int, last: int) -> str:
+def taken_name(first: RecordNumber, last: RecordNumber) -> str:
     return f"{TAKEN}/{first:016d}-{last:016d}"
 
 
-def rollup_name(number: int, epoch: int) -> str:
+def rollup_name(number: RecordNumber, epoch: Epoch) -> str:
     return f"{ROLLUPS}/{number:016d}-{epoch:016d}"
 
 
-def numbers_in(name: str) -> tuple[int, ...]:
+def numbers_in(name: str) -> tuple[RecordNumber, ...]:
     """The numbers that a name of the journal ends in."""
-    return tuple(int(part) for part in name.rpartition("/")[2].split("-"))
+    return tuple(RecordNumber(part) for part in name.rpartition("/")[2].split("-"))
 
 
 def source_folder(source: str) -> str:

@@ -5,11 +5,13 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from nosync.journal.chain import read_rollup
-from nosync.journal.entries import Entry, Opened, RolledBack, Slice, from_json
+from nosync.journal.entries import Entry, Opened, RolledBack, from_json
 from nosync.journal.image import Image
 from nosync.journal.names import ROLLUPS, SEGMENTS, numbers_in, openings_name
 from nosync.journal.record import Record, decode, unpack
 from nosync.model.errors import Corrupt
+from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber
+from nosync.model.source import Slice
 from nosync.model.store import Store
 
 
@@ -29,7 +31,7 @@ class Shelves:
         return found
 
 
-def image_at(shelves: Shelves, now: Image, base: int, epoch: int, number: int = 0) -> Image:
+def image_at(shelves: Shelves, now: Image, base: RecordNumber, epoch: Epoch, number: RecordNumber = NO_RECORD) -> Image:
     """An image whose covers are known as of an epoch: the given one (rolled up at `base`), or one from the roll-up before that epoch on, as
     of record `number` at least.
     """
@@ -43,7 +45,7 @@ def image_at(shelves: Shelves, now: Image, base: int, epoch: int, number: int = 
     return image
 
 
-def _rollup_before(shelves: Shelves, epoch: int) -> Image:
+def _rollup_before(shelves: Shelves, epoch: Epoch) -> Image:
     """The newest roll-up that is not behind the epoch, or the empty beginning."""
     for name in sorted(shelves.sizes(ROLLUPS), reverse=True):
         if numbers_in(name)[1] <= epoch:
@@ -53,7 +55,7 @@ def _rollup_before(shelves: Shelves, epoch: int) -> Image:
     return Image()
 
 
-def whole_image(shelves: Shelves, base: int, records: Iterable[Record]) -> Image:
+def whole_image(shelves: Shelves, base: RecordNumber, records: Iterable[Record]) -> Image:
     """Every entry ever, folded: what a recovery needs when something old is lost. Costs O(history)."""
     image = Image()
     for record in past_records(shelves, base):
@@ -64,9 +66,9 @@ def whole_image(shelves: Shelves, base: int, records: Iterable[Record]) -> Image
     return image
 
 
-def recent_image(shelves: Shelves, base: int, records: Iterable[Record], segments: int) -> Image:
+def recent_image(shelves: Shelves, base: RecordNumber, records: Iterable[Record], segments: int) -> Image:
     """As `whole_image`, of the last so many segments alone: it knows every layer of epochs after its `since`."""
-    chosen = _segments(shelves, base, 0)[-segments:]
+    chosen = _segments(shelves, base, NO_RECORD)[-segments:]
     before = numbers_in(chosen[0])[0] - 1 if chosen else 0
     found = next((read_rollup(shelves.read(name) or b"") for name in shelves.sizes(ROLLUPS) if numbers_in(name)[0] == before), None)
     image = found.image if found else Image()
@@ -75,12 +77,12 @@ def recent_image(shelves: Shelves, base: int, records: Iterable[Record], segment
     return image
 
 
-def past_records(shelves: Shelves, base: int) -> Iterator[Record]:
+def past_records(shelves: Shelves, base: RecordNumber) -> Iterator[Record]:
     """All records that were rolled up, oldest first."""
-    return (record for records in _past(shelves, base, 0) for record in records)
+    return (record for records in _past(shelves, base, NO_RECORD) for record in records)
 
 
-def _past(shelves: Shelves, base: int, after: int) -> Iterator[list[Record]]:
+def _past(shelves: Shelves, base: RecordNumber, after: RecordNumber) -> Iterator[list[Record]]:
     """The records from `after` + 1 to the roll-up at `base`, segment by segment."""
     for name in _segments(shelves, base, after):
         records = read_segment(shelves, name)
@@ -89,9 +91,9 @@ def _past(shelves: Shelves, base: int, after: int) -> Iterator[list[Record]]:
         yield records
 
 
-def _segments(shelves: Shelves, base: int, after: int) -> list[str]:
+def _segments(shelves: Shelves, base: RecordNumber, after: RecordNumber) -> list[str]:
     """Their names, oldest first. Found from their end: one that was given up may lie about, torn."""
-    ending: dict[int, list[str]] = {}
+    ending: dict[RecordNumber, list[str]] = {}
     for name in shelves.sizes(SEGMENTS):
         ending.setdefault(numbers_in(name)[1], []).append(name)
     chosen: list[str] = []
@@ -105,16 +107,16 @@ def _segments(shelves: Shelves, base: int, after: int) -> list[str]:
     return chosen[::-1]
 
 
-def whole_segments(shelves: Shelves, base: int) -> list[str]:
+def whole_segments(shelves: Shelves, base: RecordNumber) -> list[str]:
     """The names of all segments up to the roll-up at `base`, each of them read."""
-    names = _segments(shelves, base, 0)
+    names = _segments(shelves, base, NO_RECORD)
     for name in names:
         if not read_segment(shelves, name):
             raise _missing(numbers_in(name)[1])
     return names
 
 
-def _missing(number: int) -> Corrupt:
+def _missing(number: RecordNumber) -> Corrupt:
     return Corrupt(
         f"records up to {number} of the journal are in no segment",
         hint="The newest state is not touched; epochs before the roll-up cannot be read here.",
@@ -128,9 +130,9 @@ def read_segment(shelves: Shelves, name: str) -> list[Record]:
     return found if len(found) == last - first + 1 else []
 
 
-def openings(shelves: Shelves, base: int, records: Iterable[Record]) -> list[Opened]:
+def openings(shelves: Shelves, base: RecordNumber, records: Iterable[Record]) -> list[Opened]:
     """Every opening of the one history, oldest first. What was rolled back is left out."""
-    found: dict[int, Opened] = {}
+    found: dict[Epoch, Opened] = {}
     for entry in chain(rolled_openings(shelves, base), (entry for record in records for entry in record.entries)):
         if isinstance(entry, Opened):
             found[entry.epoch] = entry
@@ -139,9 +141,9 @@ def openings(shelves: Shelves, base: int, records: Iterable[Record]) -> list[Ope
     return [found[epoch] for epoch in sorted(found)]
 
 
-def rolled_openings(shelves: Shelves, base: int) -> Iterator[Entry]:
+def rolled_openings(shelves: Shelves, base: RecordNumber) -> Iterator[Entry]:
     """What was opened and rolled back in the records up to the roll-up at `base`, and perhaps more of them."""
-    for name in _segments(shelves, base, 0):
+    for name in _segments(shelves, base, NO_RECORD):
         short = unpack(shelves.read(openings_name(name)))
         if short:
             yield from (from_json(json.loads(line)) for line in short.splitlines())

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import xxhash
 
 from nosync.journal.entries import Entry, Opened, RolledBack, from_json, to_json
+from nosync.model.identifiers import RecordNumber
 
 FIRST = "-"
 
@@ -23,21 +24,21 @@ FIRST = "-"
 class Record:
     """Entries that were appended at once. `content` is the record as it is stored."""
 
-    number: int
+    number: RecordNumber
     run: str
     entries: tuple[Entry, ...]
     digest: str
     content: bytes
 
 
-def encode(number: int, run: str, previous: str, entries: Sequence[Entry]) -> Record:
+def encode(number: RecordNumber, run: str, previous: str, entries: Sequence[Entry]) -> Record:
     lines = b"".join(json.dumps(to_json(entry), separators=(",", ":"), default=str).encode() + b"\n" for entry in entries)
     head = f"nosync 1 {number} {run} {previous} {len(entries)} ".encode()
     digest = xxhash.xxh3_64_hexdigest(head + lines)
     return Record(number, run, tuple(entries), digest, head + digest.encode() + b"\n" + lines)
 
 
-def decode(content: bytes, number: int, previous: str | None) -> Iterator[Record]:
+def decode(content: bytes, number: RecordNumber, previous: str | None) -> Iterator[Record]:
     """The records that continue a chain at `number`; stops at the first that is torn, damaged or of another chain.
 
     `previous` is the digest before it; None where nobody knows it.
@@ -51,7 +52,7 @@ def decode(content: bytes, number: int, previous: str | None) -> Iterator[Record
         start, number, previous = start + len(found.content), number + 1, found.digest
 
 
-def _decode_one(content: bytes, start: int, number: int, previous: str | None) -> Record | None:
+def _decode_one(content: bytes, start: int, number: RecordNumber, previous: str | None) -> Record | None:
     head, newline, _ = content[start : start + 400].partition(b"\n")
     parts = head.split(b" ")
     if not newline or len(parts) != 7 or parts[:3] != [b"nosync", b"1", b"%d" % number]:

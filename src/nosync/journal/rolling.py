@@ -16,6 +16,7 @@ from nosync.journal.names import RECORDS, numbers_in, openings_name, rollup_name
 from nosync.journal.past import Shelves
 from nosync.journal.record import pack, pack_openings
 from nosync.journal.taken import MarksOf, next_tile
+from nosync.model.identifiers import RecordNumber
 from nosync.model.store import Disk, Remote, Store
 
 ROLL_RECORDS = 1024
@@ -85,7 +86,7 @@ class Roller:
             self.journal.image.forget_past(rollup.image.epoch + 1)
 
 
-def rolled(store: Store, number: int) -> list[str]:
+def rolled(store: Store, number: RecordNumber) -> list[str]:
     """Objects all of whose records are in a roll-up at `number`, oldest first. The last object is left: nobody knows where it ends."""
     names = sorted(store.sizes(RECORDS))
     return [name for name, after in pairwise(names) if numbers_in(after)[0] <= number + 1]

@@ -20,11 +20,13 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from nosync.journal.entries import Entry, Opened, RolledBack, Slice
+from nosync.journal.entries import Entry, Opened, RolledBack
 from nosync.journal.names import TAKEN, numbers_in, taken_name
 from nosync.journal.past import Shelves, openings, rolled_openings, slices, whole_segments
 from nosync.journal.record import Record
 from nosync.model import source
+from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber
+from nosync.model.source import Slice
 
 WIDTH = 16
 MarksOf = Mapping[str, Callable[[Slice], Iterable[str]]]
@@ -35,15 +37,15 @@ Digests = npt.NDArray[np.bytes_]
 class Tile:
     """What some neighbouring records took."""
 
-    highest: int = 0
+    highest: Epoch = NO_EPOCH
     latest: dict[str, Slice] = field(default_factory=dict)
     marks: dict[str, Digests] = field(default_factory=dict)
 
 
-def gathered(entries: Iterable[Entry], marks_of: MarksOf) -> tuple[Tile, int | None]:
+def gathered(entries: Iterable[Entry], marks_of: MarksOf) -> tuple[Tile, Epoch | None]:
     """What the entries took, without what they rolled back themselves; and the lowest epoch that they roll back to, if any."""
-    opened: dict[int, Opened] = {}
-    floor: int | None = None
+    opened: dict[Epoch, Opened] = {}
+    floor: Epoch | None = None
     for entry in entries:
         if isinstance(entry, Opened):
             opened[entry.epoch] = entry
@@ -53,7 +55,7 @@ def gathered(entries: Iterable[Entry], marks_of: MarksOf) -> tuple[Tile, int | N
     left = [opened[epoch] for epoch in sorted(opened)]
     latest = {name: slice for entry in left for name, slice in entry.slices.items()}
     marks = {name: digests(mark for slice in slices(left, name) for mark in of(slice)) for name, of in marks_of.items()}
-    return Tile(max(opened, default=0), latest, {name: found for name, found in marks.items() if len(found)}), floor
+    return Tile(max(opened, default=NO_EPOCH), latest, {name: found for name, found in marks.items() if len(found)}), floor
 
 
 def joined(older: Tile, newer: Tile) -> Tile:
@@ -99,9 +101,9 @@ def from_bytes(content: bytes | None) -> Tile | None:
     return Tile(facts["highest"], facts["latest"], marks)
 
 
-def tiles(names: Iterable[str], base: int) -> list[str] | None:
+def tiles(names: Iterable[str], base: RecordNumber) -> list[str] | None:
     """The fewest tiles that together tell of all records up to `base`, the newest first; None where some are missing."""
-    ending: dict[int, str] = {}
+    ending: dict[RecordNumber, str] = {}
     for name in sorted(names, reverse=True):
         ending[numbers_in(name)[1]] = name  # of those with one end, the longest
     found: list[str] = []
@@ -113,7 +115,7 @@ def tiles(names: Iterable[str], base: int) -> list[str] | None:
     return found
 
 
-def telling(shelves: Shelves, base: int) -> dict[str, bytes]:
+def telling(shelves: Shelves, base: RecordNumber) -> dict[str, bytes]:
     """Files, with their contents, that tell all that was taken in the records up to `base`: tiles, or segments where one is not whole."""
     names = tiles(shelves.sizes(TAKEN), base)
     contents = {name: shelves.read(name) or b"" for name in names or ()}
@@ -140,7 +142,7 @@ def next_tile(shelves: Shelves, records: Sequence[Record], marks_of: MarksOf) ->
         inside.append(name)
     if names is None or floor is not None:
         everything = chain(rolled_openings(shelves, records[0].number - 1), _entries(records))
-        return taken_name(1, last), to_bytes(gathered(everything, marks_of)[0]), names or []
+        return taken_name(RecordNumber(1), last), to_bytes(gathered(everything, marks_of)[0]), names or []
     return taken_name(first, last), to_bytes(found), inside
 
 
@@ -179,7 +181,9 @@ class Taken(Iterable[Slice]):
         return iter(self._slices())
 
 
-def taken_from(sources: Iterable[str], shelves: Shelves, base: int, records: Sequence[Record], marks_of: MarksOf) -> dict[str, Taken]:
+def taken_from(
+    sources: Iterable[str], shelves: Shelves, base: RecordNumber, records: Sequence[Record], marks_of: MarksOf
+) -> dict[str, Taken]:
     """By source, all that was taken in the records up to `base` and in those behind it."""
     parts = _parts(shelves, base, records, marks_of)
 
@@ -191,7 +195,7 @@ def taken_from(sources: Iterable[str], shelves: Shelves, base: int, records: Seq
     return {name: taken(name) for name in sources}
 
 
-def _parts(shelves: Shelves, base: int, records: Sequence[Record], marks_of: MarksOf) -> list[Tile]:
+def _parts(shelves: Shelves, base: RecordNumber, records: Sequence[Record], marks_of: MarksOf) -> list[Tile]:
     """Oldest first; a single one, made of everything, where the tiles do not tell."""
     names = tiles(shelves.sizes(TAKEN), base)
     rolled = [from_bytes(shelves.read(name)) for name in reversed(names or [])]

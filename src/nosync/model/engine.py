@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from nosync.model.identifiers import TraceName
+from nosync.model.identifiers import Epoch, Shard, TraceName
 from nosync.model.layers import Covers, Kind, LayerInfo
 from nosync.model.watermark import History, Seen, nothing_seen
 
 CoversOf = Callable[[TraceName], Covers]
-Targets = Mapping[TraceName, frozenset[int]]
+Targets = Mapping[TraceName, frozenset[Shard]]
 """Some shards of some traces."""
 
 
@@ -44,5 +44,5 @@ class Engine(Protocol):
         """The layers of consecutive epochs, as if they were one. `targets`: only these traces and shards are written; else all.
         `seen`: the event times before an epoch."""
 
-    def blank(self, trace: TraceName, shard: int, lower: int, upper: int, kind: Kind) -> LayerInfo:
+    def blank(self, trace: TraceName, shard: Shard, lower: Epoch, upper: Epoch, kind: Kind) -> LayerInfo:
         """A layer without updates for epochs [lower, upper): says that together they changed nothing."""

@@ -6,7 +6,7 @@ Written into receipts and journal entries, so that nobody lists folders. Pure va
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from nosync.model.identifiers import TraceName
+from nosync.model.identifiers import Epoch, Shard, TraceName
 
 Kind = Literal["upserts", "diffs"]
 
@@ -16,9 +16,9 @@ class LayerInfo:
     """One immutable run of a trace's updates in a shard for epochs [lower, upper); `path` is relative to the home."""
 
     trace: TraceName
-    shard: int
-    lower: int
-    upper: int
+    shard: Shard
+    lower: Epoch
+    upper: Epoch
     kind: Kind
     path: str
     rows: int
@@ -33,5 +33,5 @@ class LayerInfo:
         return LayerInfo(**entry)
 
 
-Covers = dict[int, tuple[LayerInfo, ...]]
+Covers = dict[Shard, tuple[LayerInfo, ...]]
 """By shard, the layers that hold a trace's state as of some epoch, newest first."""

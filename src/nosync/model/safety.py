@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from nosync.model.identifiers import Epoch, RecordNumber
+
 Failure = Literal["process", "host", "site"]
 Release = Literal["computed", "safe"]
 
@@ -21,17 +23,17 @@ class Standing:
     """What is on a tier: records up to `number`, epochs up to `epoch` with all their layers; `behind` are bytes on their way to it."""
 
     survives: Failure
-    number: int
-    epoch: int
+    number: RecordNumber
+    epoch: Epoch
     behind: int
     objects: int
     bytes: int
     problem: Problem | None = None
 
 
-def safe_points(computed: int, tiers: Iterable[Standing]) -> dict[str, int]:
+def safe_points(computed: Epoch, tiers: Iterable[Standing]) -> dict[str, Epoch]:
     """By kind of failure, the newest epoch that survives it. A worse failure never has a newer one."""
-    points: dict[str, int] = {"process": computed}
+    points: dict[str, Epoch] = {"process": computed}
     newest = computed
     for tier in tiers:
         newest = min(newest, tier.epoch)
@@ -39,7 +41,7 @@ def safe_points(computed: int, tiers: Iterable[Standing]) -> dict[str, int]:
     return points
 
 
-def releasable(release: Release, computed: int, opened_in: Mapping[int, int], tiers: Iterable[Standing]) -> int:
+def releasable(release: Release, computed: Epoch, opened_in: Mapping[Epoch, RecordNumber], tiers: Iterable[Standing]) -> Epoch:
     """The newest epoch that a sink may have. Epochs that are not in `opened_in` any more were on every tier long ago."""
     places = list(tiers)
     if release == "safe":
@@ -49,6 +51,6 @@ def releasable(release: Release, computed: int, opened_in: Mapping[int, int], ti
     return min([computed, *(epoch - 1 for epoch in late)])
 
 
-def trimmable(safe: int, released: Iterable[int]) -> int:
+def trimmable(safe: Epoch, released: Iterable[Epoch]) -> Epoch:
     """Up to which epoch no failure, and no sink, will ask for input again."""
     return min([safe, *released])

@@ -4,6 +4,8 @@ Shard p of n holds the hashes whose upper 31 bits v satisfy v * n >> 31 == p. Sp
 Ranges of another count are slices of these, so rescaling copies nothing.
 """
 
+from nosync.model.identifiers import Shard
+
 
 def shard_expression(shards: int) -> str:
     """The shard of the column `_hash`, in Spark SQL."""
@@ -15,6 +17,6 @@ def lower_bounds(shards: int) -> list[int]:
     return [-(-(p << 31) // shards) << 33 for p in range(shards)]
 
 
-def shard_of(hash: int, shards: int) -> int:
+def shard_of(hash: int, shards: int) -> Shard:
     """The shard of an unsigned hash."""
-    return (hash >> 33) * shards >> 31
+    return Shard((hash >> 33) * shards >> 31)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from nosync.model.identifiers import Epoch
+
 Guarantee = Literal["precise", "repeating", "convergent", "divergent", "gap"]
 
 
@@ -20,7 +22,7 @@ class Outlet(Protocol):
     def precise(self, sink: str) -> bool:
         """Whether the sink makes nothing of an epoch that it had before."""
 
-    def deliver(self, sink: str, epoch: int) -> None:
+    def deliver(self, sink: str, epoch: Epoch) -> None:
         """All of an epoch's output. `Unavailable` means: try this epoch again later."""
 
 
@@ -33,4 +35,4 @@ class Target(Protocol):
     def start(self, flow: str, sink: str) -> None:
         """Called when a run starts: checks that the target can be written."""
 
-    def deliver(self, epoch: int, changes: Any) -> None: ...
+    def deliver(self, epoch: Epoch, changes: Any) -> None: ...

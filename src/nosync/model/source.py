@@ -11,12 +11,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from nosync.model.identifiers import Epoch
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 Slice = dict[str, Any]
+"""Which rows of a source belong to an epoch. Only the source looks inside."""
 
 
 class Marks(Protocol):
@@ -112,7 +115,7 @@ class Rejecting(Protocol):
     def rejects(self, slice: Slice) -> int:
         """How many are known without reading. Those found while reading are counted by observing `rejected` as `files` does."""
 
-    def rejected(self, spark: "SparkSession", slice: Slice, epoch: int) -> "DataFrame":
+    def rejected(self, spark: "SparkSession", slice: Slice, epoch: Epoch) -> "DataFrame":
         """`raw`, `reason`, `file`, `epoch` and `_diff` of all that were rejected."""
 
 

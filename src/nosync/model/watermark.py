@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from nosync.model.errors import Invalid
+from nosync.model.identifiers import Epoch
 
 Seen = Mapping[str, int]  # the newest event time so far, by source
-History = Callable[[int], Seen]  # what was seen before an epoch
+History = Callable[[Epoch], Seen]  # what was seen before an epoch
 
 UNITS = {
     "microsecond": 1,
@@ -27,7 +28,7 @@ UNITS = {
 PART = re.compile(rf"\s*(\d+(?:\.\d+)?)\s*({'|'.join(UNITS)})s?\b", re.IGNORECASE)
 
 
-def nothing_seen(epoch: int) -> Seen:
+def nothing_seen(epoch: Epoch) -> Seen:
     """The history of a flow without event time."""
     return {}
 
@@ -48,7 +49,7 @@ class EventClock:
     delays: tuple[tuple[str, int], ...]
     lag: int = 0
 
-    def watermark(self, epoch: int, seen: History) -> int | None:
+    def watermark(self, epoch: Epoch, seen: History) -> int | None:
         """The lowest of the sources; None until each of them has brought a time."""
         found = seen(epoch - self.lag)
         if not self.delays or any(name not in found for name, _ in self.delays):
@@ -60,7 +61,7 @@ class EventClock:
 class Moment:
     """An epoch with what was seen before it: all that an answer may depend on besides rows."""
 
-    epoch: int
+    epoch: Epoch
     seen: History = nothing_seen
 
     def watermark(self, clock: EventClock) -> int | None:
@@ -83,7 +84,7 @@ class Expiry:
     slack: int = 0
     chained: bool = False
 
-    def until(self, epoch: int, seen: History) -> int | None:
+    def until(self, epoch: Epoch, seen: History) -> int | None:
         """Rows that end by then are of no use to this epoch or any after it."""
         watermark = self.clock.watermark(epoch, seen)
         return None if watermark is None else watermark - self.slack

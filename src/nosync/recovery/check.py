@@ -15,6 +15,7 @@ from nosync.journal.image import Image
 from nosync.journal.names import INPUT, LAYERS, RECORDS, ROLLUPS, RUNS, SEGMENTS, numbers_in, source_folder
 from nosync.journal.past import Shelves, read_segment, whole_image
 from nosync.model.errors import Corrupt, Invalid
+from nosync.model.identifiers import RecordNumber
 from nosync.model.layers import LayerInfo
 from nosync.model.store import Remote, Store, fingerprint
 from nosync.recovery.survey import Survey, Verify, doubtful
@@ -27,8 +28,8 @@ from nosync.tiers.host import synced_number
 class Records:
     """The journal on one tier: whole up to record `number`, rolled up to record `base`; files `behind` the end count for nothing."""
 
-    number: int
-    base: int
+    number: RecordNumber
+    base: RecordNumber
     behind: tuple[str, ...]
     generations: int
     rollups: int

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from nosync.journal.image import Image
 from nosync.model.engine import Targets
-from nosync.model.identifiers import TraceName, TraceShard
+from nosync.model.identifiers import NO_EPOCH, Epoch, Shard, TraceName, TraceShard, epochs
 from nosync.model.layers import LayerInfo
 from nosync.recovery.survey import Survey
 from nosync.state.cover import cover
@@ -41,8 +41,8 @@ class Shape:
 class Recompute:
     """One job over the input of epochs [first, last] that writes the layers of some traces and shards only."""
 
-    first: int
-    last: int
+    first: Epoch
+    last: Epoch
     targets: Targets
 
 
@@ -54,8 +54,8 @@ class Plan:
     Epochs after `opened` have lost their input: they are rolled back, and never were. Those between are to be computed anew.
     """
 
-    epoch: int
-    opened: int
+    epoch: Epoch
+    opened: Epoch
     fetch: tuple[str, ...] = ()
     jobs: tuple[Recompute, ...] = ()
     lost: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ def plan(image: Image, survey: Survey, shape: Shape) -> Plan | None:
         epoch -= 1
 
 
-def _lost_inputs(image: Image, survey: Survey) -> list[int]:
+def _lost_inputs(image: Image, survey: Survey) -> list[Epoch]:
     """Epochs whose input is gone although nobody trimmed it."""
     return [
         epoch
@@ -87,13 +87,13 @@ def _lost_inputs(image: Image, survey: Survey) -> list[int]:
     ]
 
 
-def _lost_for_now(image: Image, survey: Survey, shape: Shape, epoch: int) -> bool:
+def _lost_for_now(image: Image, survey: Survey, shape: Shape, epoch: Epoch) -> bool:
     """Whether some of what cannot be computed again was lost before it was safe: then its epoch, and all after it, may come out anew."""
     layers = [layer for name in shape.unrepeatable for found in image.traces.get(name, {}).values() for layer in found]
     return any(layer.upper <= epoch + 1 and layer.path in survey.doubted and not survey.readable(layer.path) for layer in layers)
 
 
-def _plan_for(epoch: int, image: Image, survey: Survey, shape: Shape) -> Plan | None:
+def _plan_for(epoch: Epoch, image: Image, survey: Survey, shape: Shape) -> Plan | None:
     traces = {place: [layer for layer in layers if layer.upper <= epoch + 1] for place, layers in _traces(image)}
     readable = {place: [layer for layer in layers if survey.readable(layer.path)] for place, layers in traces.items()}
     covers = {place: cover(layers, epoch) for place, layers in readable.items()}
@@ -116,7 +116,7 @@ def _plan_for(epoch: int, image: Image, survey: Survey, shape: Shape) -> Plan | 
     return Plan(epoch, _still_open(image, survey, epoch), fetch, jobs, lost, found, tuple(missing))
 
 
-def _still_open(image: Image, survey: Survey, epoch: int) -> int:
+def _still_open(image: Image, survey: Survey, epoch: Epoch) -> Epoch:
     """The last epoch whose input is there. An epoch without input takes all after it along."""
     last = epoch
     while (entry := image.opened.get(last + 1)) is not None and all(survey.readable(name) for name in entry.files):
@@ -128,10 +128,10 @@ def _traces(image: Image) -> Iterable[tuple[TraceShard, list[LayerInfo]]]:
     return (((trace, shard), layers) for trace, shards in image.traces.items() for shard, layers in shards.items())
 
 
-def _unreleased(image: Image, shape: Shape, trace: TraceName) -> int | None:
+def _unreleased(image: Image, shape: Shape, trace: TraceName) -> Epoch | None:
     """For the trace of a sink: the first epoch that the sink does not have yet."""
     sink = shape.sinks.get(trace)
-    return None if sink is None else image.released.get(sink, 0) + 1
+    return None if sink is None else image.released.get(sink, NO_EPOCH) + 1
 
 
 def _outputs(layers: Iterable[LayerInfo], image: Image, shape: Shape, trace: TraceName) -> list[LayerInfo]:
@@ -139,7 +139,7 @@ def _outputs(layers: Iterable[LayerInfo], image: Image, shape: Shape, trace: Tra
     return [layer for layer in layers if layer.upper > first]
 
 
-def _missing(layers: list[LayerInfo], chosen: Iterable[LayerInfo], unreleased: int | None, since: int) -> list[LayerInfo]:
+def _missing(layers: list[LayerInfo], chosen: Iterable[LayerInfo], unreleased: Epoch | None, since: Epoch) -> list[LayerInfo]:
     """The finest layers whose updates are in no chosen one. A sink needs only what it has not had.
 
     Of a merged layer that begins up to epoch `since` the image has forgotten some of the finer ones: it counts among the finest.
@@ -171,7 +171,7 @@ def _jobs(missing: list[LayerInfo], traces: Layers, readable: Layers, shape: Sha
 
 def _at_once(leaves: list[LayerInfo]) -> tuple[Recompute, ...]:
     """A sink that came with a changed program got all before it at once, from nothing: nothing else is written on the way."""
-    found: dict[tuple[int, int, TraceName], frozenset[int]] = {}
+    found: dict[tuple[Epoch, Epoch, TraceName], frozenset[Shard]] = {}
     for leaf in leaves:
         place = (leaf.lower, leaf.upper, leaf.trace)
         found[place] = found.get(place, frozenset()) | {leaf.shard}
@@ -180,7 +180,7 @@ def _at_once(leaves: list[LayerInfo]) -> tuple[Recompute, ...]:
 
 def _joined(one: Recompute, other: Recompute) -> Recompute:
     traces = [*one.targets, *(trace for trace in other.targets if trace not in one.targets)]
-    none: frozenset[int] = frozenset()
+    none: frozenset[Shard] = frozenset()
     targets = {trace: one.targets.get(trace, none) | other.targets.get(trace, none) for trace in traces}
     return Recompute(min(one.first, other.first), max(one.last, other.last), targets)
 
@@ -217,7 +217,7 @@ def _alone(job: Recompute, traces: Layers, shape: Shape) -> list[Recompute]:
     if job.first == job.last or not (any(trace in shape.sinks for trace in job.targets) or closure & shape.stepwise):
         return [job]
     targets = {trace: frozenset(shard for name, shard in traces if name == trace) for trace in closure - shape.unrepeatable}
-    return [Recompute(epoch, epoch, targets) for epoch in range(job.first, job.last + 1)]
+    return [Recompute(epoch, epoch, targets) for epoch in epochs(job.first, job.last)]
 
 
 def _below(job: Recompute, readable: Layers, shape: Shape) -> set[str]:
@@ -243,7 +243,7 @@ def _has_records(job: Recompute, traces: Layers, readable: Layers, shape: Shape)
 
 
 def _has_input(job: Recompute, image: Image, survey: Survey) -> bool:
-    for epoch in range(job.first, job.last + 1):
+    for epoch in epochs(job.first, job.last):
         entry = image.opened.get(epoch)
         if entry is None or not all(survey.readable(name) for name in entry.files):
             return False
@@ -252,8 +252,7 @@ def _has_input(job: Recompute, image: Image, survey: Survey) -> bool:
     return True
 
 
-def _inputs(image: Image, jobs: Iterable[Recompute], epoch: int) -> set[str]:
+def _inputs(image: Image, jobs: Iterable[Recompute], epoch: Epoch) -> set[str]:
     """Input that must be at hand: of the epochs to recompute, and of those that were opened and not computed."""
-    epochs = {number for job in jobs for number in range(job.first, job.last + 1)}
-    epochs |= {number for number in image.opened if number > epoch}
-    return {name for number in epochs if number in image.opened for name in image.opened[number].files}
+    needed = {one for job in jobs for one in epochs(job.first, job.last)} | {one for one in image.opened if one > epoch}
+    return {name for one in needed if one in image.opened for name in image.opened[one].files}

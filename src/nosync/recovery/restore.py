@@ -12,7 +12,7 @@ from nosync.journal.journal import Journal
 from nosync.journal.past import Shelves, whole_image
 from nosync.model.engine import CoversOf, Engine
 from nosync.model.errors import Corrupt
-from nosync.model.identifiers import TraceName, TraceShard
+from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName, TraceShard, epochs
 from nosync.model.layers import Covers, Kind, LayerInfo
 from nosync.model.store import Disk, Remote
 from nosync.recovery.plan import Plan, Recompute, Shape, plan, told
@@ -29,7 +29,7 @@ class Recovered:
     `missing_from` is the first epoch of which something was missing everywhere; 0 for none.
     """
 
-    epoch: int = 0
+    epoch: Epoch = NO_EPOCH
     layers: int = 0
     fetched: int = 0
     fetched_bytes: int = 0
@@ -101,14 +101,14 @@ class _Restoration:
         if (kept := _kept(image, chosen)) < image.last_opened:
             self.done.rolled_back = image.last_opened - chosen.opened
             self.journal.append(RolledBack(kept))
-            for epoch in range(kept + 1, chosen.opened + 1):
+            for epoch in epochs(kept + 1, chosen.opened):
                 self.journal.append(image.opened[epoch])
         before_loss, image = image, self._forgotten(image, chosen)
         lost, made = list(chosen.lost), list[LayerInfo]()
         for job in chosen.jobs:
             self.tell(f"recomputing epochs {job.first} to {job.last} of {', '.join(sorted(job.targets))}")
             before = _as_of(image, made, job, self.shape.records)
-            openings = [image.opened[epoch] for epoch in range(job.first, job.last + 1)]
+            openings = [image.opened[epoch] for epoch in epochs(job.first, job.last)]
             layers = list(self.engine.compute(openings, before, job.targets, image.seen_before).layers)
             layers += self._blanks(job, layers, {leaf.trace: leaf.kind for leaf in chosen.missing})
             vanished = _vanished(image, job, layers)
@@ -157,7 +157,7 @@ class _Restoration:
         return image
 
 
-def _kept(image: Image, chosen: Plan) -> int:
+def _kept(image: Image, chosen: Plan) -> Epoch:
     """The last epoch that stays as it was opened, and computed if it was."""
     return chosen.epoch if chosen.epoch < image.epoch else chosen.opened
 
@@ -196,7 +196,7 @@ def _vanished(image: Image, job: Recompute, made: Iterable[LayerInfo]) -> tuple[
 
 def _as_of(image: Image, made: Sequence[LayerInfo], job: Recompute, records: frozenset[TraceName]) -> CoversOf:
     """Covers as of before the job, recomputed layers among them; of records, what they hold of its epochs."""
-    known = replace(image.copy(), epoch=-1)  # so that covers are put together for the epoch asked for
+    known = replace(image.copy(), epoch=NO_EPOCH - 1)  # so that covers are put together for the epoch asked for
     for layer in made:
         known.traces.setdefault(layer.trace, {}).setdefault(layer.shard, []).append(layer)
 

@@ -7,6 +7,7 @@ from nosync.journal.chain import Chain
 from nosync.journal.entries import Adopted, Computed, Merged, Opened, Restored, Started
 from nosync.journal.image import Image
 from nosync.journal.names import INPUT, LAYERS
+from nosync.model.identifiers import RecordNumber
 from nosync.model.layers import LayerInfo
 from nosync.model.store import Disk, Remote, fingerprint
 
@@ -25,7 +26,7 @@ class Survey:
         return name in self.home or name in self.remote
 
 
-def doubtful(chain: Chain, synced: int, boot: str) -> frozenset[str]:
+def doubtful(chain: Chain, synced: RecordNumber, boot: str) -> frozenset[str]:
     """Files that a restart of the host may have torn: named in records behind the last that is known to be synced, and written before
     the host's last restart.
     """

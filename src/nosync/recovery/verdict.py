@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from nosync.journal.entries import Declared
 from nosync.journal.image import Image
-from nosync.model.identifiers import TraceName
+from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.layers import LayerInfo
 from nosync.recovery.check import Findings
 from nosync.recovery.plan import Plan, Shape, plan
@@ -13,7 +13,7 @@ from nosync.recovery.survey import Survey
 from nosync.state.finest import finest, within
 
 WHOLE, REPAIRABLE, LOST = 0, 1, 2
-Epochs = tuple[tuple[int, int], ...]
+Epochs = tuple[tuple[Epoch, Epoch], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,14 @@ def _code(findings: Findings, chosen: Plan | None) -> int:
 
 def unreadable_epochs(image: Image, trace: TraceName, there: frozenset[str]) -> Epochs:
     """Epochs as of which a view's rows cannot be read from the home as it is."""
-    found: list[tuple[int, int]] = [(1, image.since - 1)] if image.since > 1 else []
+    found: list[tuple[Epoch, Epoch]] = [(Epoch(1), image.since - 1)] if image.since > 1 else []
     for layers in image.traces.get(trace, {}).values():
         found += [(layer.lower, layer.upper - 2) for layer in finest(layers)]  # computed at once after a failure
         found += [_read_for(layer, layers, image.epoch) for layer in layers if layer.path not in there]
     return joined((first, last) for first, last in found if first <= last)
 
 
-def _read_for(layer: LayerInfo, layers: Iterable[LayerInfo], newest: int) -> tuple[int, int]:
+def _read_for(layer: LayerInfo, layers: Iterable[LayerInfo], newest: Epoch) -> tuple[Epoch, Epoch]:
     """The epochs whose covers have this layer in them: from its own last one on, until a larger layer takes its place."""
     larger = [other.upper for other in layers if within(layer, other) and _key(other) < _key(layer)]
     return layer.upper - 1, min([newest, *(upper - 2 for upper in larger)])
@@ -78,9 +78,9 @@ def _key(layer: LayerInfo) -> tuple[int, str]:
     return layer.lower - layer.upper, layer.path
 
 
-def joined(ranges: Iterable[tuple[int, int]]) -> Epochs:
+def joined(ranges: Iterable[tuple[Epoch, Epoch]]) -> Epochs:
     """Ranges that touch or overlap, as one."""
-    found: list[tuple[int, int]] = []
+    found: list[tuple[Epoch, Epoch]] = []
     for first, last in sorted(ranges):
         if found and first <= found[-1][1] + 1:
             found[-1] = (found[-1][0], max(found[-1][1], last))

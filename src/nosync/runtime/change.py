@@ -12,6 +12,7 @@ from typing import Literal
 
 from nosync.journal.entries import Declared
 from nosync.model.errors import Invalid
+from nosync.model.identifiers import Epoch
 
 Changed = Literal["refuse", "rebuild", "discard"]
 CHOICES = ("refuse", "rebuild", "discard")
@@ -108,7 +109,7 @@ def check_same_flow(old: Declared, new: Declared) -> None:
             )
 
 
-def check_choice(found: Difference, changed: Changed, epoch: int) -> None:
+def check_choice(found: Difference, changed: Changed, epoch: Epoch) -> None:
     """Refuses to go on with a changed program unless the caller said how."""
     if changed == "refuse" and found:
         keeping = f"{len(found.kept)} of {len(found.kept) + len(found.fresh)} operators keep their state"

@@ -17,6 +17,7 @@ from typing import Protocol
 from nosync.journal.entries import Computed, Opened
 from nosync.journal.journal import Journal
 from nosync.model.engine import Engine, Outcome
+from nosync.model.identifiers import Epoch
 from nosync.model.source import Slice
 from nosync.model.watermark import newest
 
@@ -91,7 +92,7 @@ class Epochs:
             self.engine.prepare(opened)
         return opened
 
-    def _open(self, epoch: int) -> Opened | None:
+    def _open(self, epoch: Epoch) -> Opened | None:
         with self._opening:
             self.journal.resolve()
             self._acknowledge()
@@ -116,7 +117,7 @@ class Epochs:
                 self.sources[name].acknowledge(slice)
             self._recording.pop(0)
 
-    def _closes(self, epoch: int) -> bool:
+    def _closes(self, epoch: Epoch) -> bool:
         """Whether event time has moved on and nobody has seen to what that closes. Known once all epochs before are computed."""
         image = self.journal.image
         times = [image.seen_before(epoch - lag) for lag in range(self.closings + 1)]

@@ -10,6 +10,7 @@ from pyspark.sql.types import LongType, StructType
 from nosync.bridge.arrow import arrow_schema
 from nosync.journal.journal import Journal
 from nosync.model.errors import Failed, NosyncError
+from nosync.model.identifiers import Epoch
 from nosync.model.layers import LayerInfo
 from nosync.runtime.program import Program
 from nosync.spark.read import changes_frame
@@ -23,7 +24,7 @@ class Changes:
     spark: SparkSession
     home: str
     flow: str
-    epoch: int
+    epoch: Epoch
     columns: StructType
     layers: tuple[LayerInfo, ...]
 
@@ -58,7 +59,7 @@ class LayerOutlet:
     def precise(self, sink: str) -> bool:
         return self.program.sinks[sink].target.promise.guarantee == "precise"
 
-    def deliver(self, sink: str, epoch: int) -> None:
+    def deliver(self, sink: str, epoch: Epoch) -> None:
         node = self.program.graph.sinks[sink]
         with self.journal.lock:
             shards = self.journal.image.traces.get(node.trace, {})
@@ -74,7 +75,7 @@ class LayerOutlet:
             raise Failed(f'sink "{sink}" did not take epoch {epoch}: {words}', hint=hint) from error
 
 
-def _newest(layers: list[LayerInfo], epoch: int) -> list[LayerInfo]:
+def _newest(layers: list[LayerInfo], epoch: Epoch) -> list[LayerInfo]:
     """The layer that ends with this epoch, the last recorded if there are several. It begins there too, but for the first of a sink that
     came with a changed program.
     """

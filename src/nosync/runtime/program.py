@@ -14,7 +14,7 @@ from nosync.graph.walk import inputs
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Declared
 from nosync.model.bound import BoundSource
-from nosync.model.identifiers import TraceName
+from nosync.model.identifiers import TraceName, all_shards
 from nosync.model.picture import Box, Picture
 from nosync.model.safety import Release
 from nosync.model.sink import Promise, Target
@@ -75,7 +75,7 @@ class Program:
         declaration = self.declaration(shards, {*old.retired, *gone})
         found = difference(old, declaration)
         fresh = [node for node, _ in self._states() if name_of(node) in found.fresh]
-        every = frozenset(range(shards))
+        every = all_shards(shards)
         targets = {trace: every for node in fresh for trace in traces_of(node)}
         above_them = [other for node in fresh for other in above(node)]
         sinks = tuple(name for name, node in self.graph.sinks.items() if node.trace in found.fresh)

@@ -7,7 +7,7 @@ from typing import Any
 
 from nosync.duties.upkeep import Upkeep
 from nosync.journal.image import Image
-from nosync.model.identifiers import TraceName
+from nosync.model.identifiers import Epoch, TraceName
 from nosync.runtime.epochs import Step
 from nosync.spark.receipts import Receipt
 
@@ -39,7 +39,7 @@ def progress(
     }
 
 
-def _event_time(image: Image, epoch: int, delays: Mapping[str, int]) -> dict[str, dict[str, str]]:
+def _event_time(image: Image, epoch: Epoch, delays: Mapping[str, int]) -> dict[str, dict[str, str]]:
     """By source the newest time so far, and the watermark by which the epoch was computed: that of the epochs before."""
     found = {name: {"max": _iso(time / 1e6)} for name, time in image.seen_before(epoch + 1).items()}
     for name, time in image.seen_before(epoch).items():

@@ -15,6 +15,7 @@ from nosync.duties.tending import Tending
 from nosync.graph.traces import feeders
 from nosync.history.home import Past, covers_at, find_view
 from nosync.model.errors import Corrupt, Internal, Invalid, NosyncError, Unavailable
+from nosync.model.identifiers import Epoch
 from nosync.model.sink import Promise
 from nosync.observe.drawing import drawn
 from nosync.observe.figures import figures_of
@@ -110,7 +111,7 @@ class Run:
         return self._stepping.run
 
     @property
-    def epoch(self) -> int:
+    def epoch(self) -> Epoch:
         """The newest computed epoch."""
         return self._stepping.image.epoch
 
@@ -119,7 +120,7 @@ class Run:
         return self._active
 
     @property
-    def safe(self) -> dict[str, int]:
+    def safe(self) -> dict[str, Epoch]:
         """By kind of failure (`process`, `host` and, with a remote, `site`), the newest epoch that survives it."""
         return self._stepping.upkeep.safe()
 

@@ -13,7 +13,7 @@ from nosync.journal.journal import Journal
 from nosync.journal.past import Shelves, openings
 from nosync.model.engine import CoversOf, Engine, Targets
 from nosync.model.errors import Corrupt, Invalid
-from nosync.model.identifiers import TraceName
+from nosync.model.identifiers import NO_EPOCH, Epoch, Shard, TraceName
 from nosync.model.layers import LayerInfo
 from nosync.model.store import Disk, Remote
 from nosync.model.watermark import newest
@@ -45,7 +45,7 @@ class Change:
 class Takeover:
     """What a changed program found. Empty where it was the same."""
 
-    epoch: int = 0
+    epoch: Epoch = NO_EPOCH
     kept: tuple[str, ...] = ()
     rebuilt: tuple[str, ...] = ()
     emptied: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class Taking:
         layers, seen = self._rebuilt(change, epoch) if rebuilding else ((), [])
         host = HostTier(self.journal, self.disk)
         host.step()  # no restart of the host may lead back behind this
-        first = 1 if change.stepwise else epoch
+        first = Epoch(1) if change.stepwise else epoch
         begun = dict.fromkeys(change.targets, first if rebuilding else epoch + 1)
         released = dict.fromkeys(change.sinks, first - 1 if rebuilding else epoch)
         self.journal.append(change.declaration, Adopted(epoch, layers, begun, not rebuilding, released, seen))
@@ -104,7 +104,7 @@ class Taking:
         fresh = found.fresh
         return Takeover(epoch, found.kept, fresh if rebuilding else (), () if rebuilding else fresh, found.gone)
 
-    def _rebuilt(self, change: Change, epoch: int) -> tuple[tuple[LayerInfo, ...], list[tuple[int, dict[str, int]]]]:
+    def _rebuilt(self, change: Change, epoch: Epoch) -> tuple[tuple[LayerInfo, ...], list[tuple[Epoch, dict[str, int]]]]:
         """The layers of all epochs up to this one, of the traces that the change asks for, and the event times of the last."""
         self.tell(f"rebuilding {', '.join(base(name) for name in change.difference.fresh)} from epochs 1 to {epoch}")
         shelves = Shelves(self.disk, self.remote)
@@ -113,7 +113,7 @@ class Taking:
         if not change.stepwise:
             return self.engine.compute(known, lambda trace: {}, change.targets).layers, []
         made: list[LayerInfo] = []
-        seen: dict[int, dict[str, int]] = {0: {}}  # after each epoch
+        seen: dict[Epoch, dict[str, int]] = {NO_EPOCH: {}}  # after each epoch
         for entry in known:
             outcome = self.engine.compute([entry], _as_of(made, entry.epoch - 1), change.above, lambda epoch: seen.get(epoch - 1, {}))
             made += outcome.layers
@@ -128,9 +128,9 @@ class Taking:
                 raise Corrupt(f'input "{name}" is gone', hint='Pass changed="discard", or put it back.')
 
 
-def _as_of(made: Sequence[LayerInfo], epoch: int) -> CoversOf:
+def _as_of(made: Sequence[LayerInfo], epoch: Epoch) -> CoversOf:
     """Covers from what was made so far."""
-    places: dict[TraceName, dict[int, list[LayerInfo]]] = {}
+    places: dict[TraceName, dict[Shard, list[LayerInfo]]] = {}
     for layer in made:
         places.setdefault(layer.trace, {}).setdefault(layer.shard, []).append(layer)
     return lambda trace: {shard: cover(layers, epoch) for shard, layers in places.get(trace, {}).items()}

@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from nosync.model.identifiers import Epoch
 from nosync.model.sink import Promise
 
 
@@ -26,7 +27,7 @@ class Console:
     def start(self, flow: str, sink: str) -> None:
         """A terminal needs nothing."""
 
-    def deliver(self, epoch: int, changes: Any) -> None:
+    def deliver(self, epoch: Epoch, changes: Any) -> None:
         table: pa.Table = changes.table()
         print(f"-------- epoch {epoch}: {table.num_rows:,} changes")
         if table.num_rows:

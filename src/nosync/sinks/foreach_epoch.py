@@ -6,6 +6,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from nosync.model.identifiers import Epoch
 from nosync.model.sink import Promise
 
 
@@ -34,5 +35,5 @@ class ForeachEpoch:
     def start(self, flow: str, sink: str) -> None:
         """A function needs nothing."""
 
-    def deliver(self, epoch: int, changes: Any) -> None:
+    def deliver(self, epoch: Epoch, changes: Any) -> None:
         self.function(changes.frame(), epoch)

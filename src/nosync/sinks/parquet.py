@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from nosync.model.errors import Invalid, Unavailable
+from nosync.model.identifiers import Epoch
 from nosync.model.sink import Promise
 
 
@@ -41,7 +42,7 @@ class ParquetFolder:
             words = f'sink "{sink}": folder "{self.folder}" cannot be made: {error.strerror}'
             raise Invalid(words, hint="Choose another folder.") from None
 
-    def deliver(self, epoch: int, changes: Any) -> None:
+    def deliver(self, epoch: Epoch, changes: Any) -> None:
         if not changes.layers:
             return
         target = self.folder / f"epoch-{epoch:012d}.parquet"

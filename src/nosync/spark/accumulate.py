@@ -14,6 +14,7 @@ import pyarrow as pa
 from nosync.kernels.accumulate import Accumulation, Step, advance, grouped, merged
 from nosync.kernels.finish import finish
 from nosync.kernels.groups import Groups, from_batch
+from nosync.model.identifiers import Shard
 from nosync.model.shards import lower_bounds
 from nosync.spark.task import Work, chunks, column, emitted, unsigned
 from nosync.state.canonical import rows_equal
@@ -45,23 +46,23 @@ class AccumulateTask:
         for batch in chunks(batches):
             yield from packed(grouped_rows(self.spec, batch), self.work.shards)
 
-    def _unpacked(self, batch: pa.RecordBatch) -> Iterator[tuple[int, Groups]]:
+    def _unpacked(self, batch: pa.RecordBatch) -> Iterator[tuple[Shard, Groups]]:
         for shard, blob in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
             groups = pa.ipc.open_stream(blob.as_buffer()).read_next_batch()
             yield shard, from_batch(groups, len(self.spec.keys), self.spec.best)
 
-    def advance_with(self, parts: list[tuple[int, Groups]]) -> Batches:
+    def advance_with(self, parts: list[tuple[Shard, Groups]]) -> Batches:
         """Adds the parts, all of one shard, to its state; yields the change."""
         started = time.perf_counter()
         if parts:
             yield from self._advance(parts[0][0], merged(self.spec, [groups for _, groups in parts]), started)
 
-    def _advance(self, shard: int, change: Groups, started: float) -> Batches:
+    def _advance(self, shard: Shard, change: Groups, started: float) -> Batches:
         step = self._keep(shard, change, started)
         if self.output is not None:
             yield from self._output(step.before, step.after, not self.work.covers.get(shard))
 
-    def _keep(self, shard: int, change: Groups, started: float) -> Step:
+    def _keep(self, shard: Shard, change: Groups, started: float) -> Step:
         """Adds the change to the state."""
         rows = int(np.abs(change.n).sum())
         step = advance(self.spec, self.work.cover(shard), change)

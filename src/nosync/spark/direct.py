@@ -15,6 +15,7 @@ from nosync.graph.operators import Plain
 from nosync.kernels.accumulate import grouped
 from nosync.kernels.groups import Groups
 from nosync.kernels.xxhash64 import hash_columns
+from nosync.model.identifiers import Shard
 from nosync.model.shards import lower_bounds
 from nosync.spark.accumulate import AccumulateTask, packed
 from nosync.spark.task import CHUNK_ROWS
@@ -34,10 +35,10 @@ class DirectTask:
 
     def by_shard(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         """Shard by shard, see `shard`."""
-        for number in _numbers(batches):
-            yield from self.shard(number)
+        for shard in map(Shard, _numbers(batches)):
+            yield from self.shard(shard)
 
-    def shard(self, number: int) -> Batches:
+    def shard(self, number: Shard) -> Batches:
         """Reads, keeps what belongs to the shard, advances its state."""
         bounds = [*lower_bounds(self.accumulate.work.shards), 1 << 64]
         lower, last = np.uint64(bounds[number]), np.uint64(bounds[number + 1] - 1)
@@ -110,7 +111,7 @@ class AloneTask:
 
     def __call__(self, partition: int, _: Iterable[int]) -> Batches:
         shard, number = divmod(partition, len(self.tasks))
-        return self.tasks[number].shard(shard)
+        return self.tasks[number].shard(Shard(shard))
 
 
 def _numbers(batches: Iterable[pa.RecordBatch]) -> Iterator[int]:

@@ -16,7 +16,7 @@ from nosync.journal.entries import Opened
 from nosync.journal.names import layer_path
 from nosync.model.bound import BoundSource
 from nosync.model.engine import CoversOf, Outcome, Targets
-from nosync.model.identifiers import TraceName
+from nosync.model.identifiers import Epoch, Shard, TraceName
 from nosync.model.layers import Kind, LayerInfo
 from nosync.model.source import Rejecting, Slice
 from nosync.model.watermark import History, nothing_seen
@@ -82,7 +82,7 @@ class SparkEngine:
         except Exception as error:
             raise explain(error, self.program.functions, list(self.program.graph.views), openings[-1].epoch) from None
 
-    def blank(self, trace: TraceName, shard: int, lower: int, upper: int, kind: Kind) -> LayerInfo:
+    def blank(self, trace: TraceName, shard: Shard, lower: Epoch, upper: Epoch, kind: Kind) -> LayerInfo:
         setting = self.setting
         path = layer_path(trace, shard, lower, upper, setting.run)
         return write_layer(

@@ -8,6 +8,7 @@ import pyspark
 
 from nosync.bridge.errors import root_message
 from nosync.model.errors import Corrupt, Failed, NosyncError, Unavailable
+from nosync.model.identifiers import Epoch
 from nosync.recovery.suspicion import START_AGAIN
 
 TRACEBACK = re.compile(r"Traceback \(most recent call last\):.*", re.DOTALL)
@@ -30,7 +31,7 @@ PACKAGES = (Path(__file__).parents[1], Path(pyspark.__file__).parent)
 INSIDE = _frames_below({str(named) for folder in PACKAGES for named in (folder, folder.resolve())})
 
 
-def explain(error: Exception, views_by_function: Mapping[str, str], views: list[str], epoch: int) -> NosyncError:
+def explain(error: Exception, views_by_function: Mapping[str, str], views: list[str], epoch: Epoch) -> NosyncError:
     """The error of a failed epoch. State stays at the epoch before."""
     if isinstance(error, NosyncError):
         return error
@@ -46,7 +47,7 @@ def explain(error: Exception, views_by_function: Mapping[str, str], views: list[
     return Failed(f"epoch {epoch} failed in {_some(views)}: {words}", hint=hint)
 
 
-def disk_failed(text: str, epoch: int) -> Unavailable:
+def disk_failed(text: str, epoch: Epoch) -> Unavailable:
     """The file system refused; what was whole before stays whole."""
     found = DISK.search(text)
     words = found.group(0) if found else text.strip().splitlines()[-1]
@@ -56,7 +57,7 @@ def disk_failed(text: str, epoch: int) -> Unavailable:
     )
 
 
-def _function_failed(trace: str, views_by_function: Mapping[str, str], views: list[str], epoch: int, hint: str) -> NosyncError:
+def _function_failed(trace: str, views_by_function: Mapping[str, str], views: list[str], epoch: Epoch, hint: str) -> NosyncError:
     trace = trace.split("\n\n\tat ")[0].rstrip()
     ours = OURS.search(trace)
     if ours and ours.group(1) == "Corrupt":

@@ -22,7 +22,7 @@ from nosync.graph.traces import traces_of, wanted_ends
 from nosync.graph.walk import late as late_node
 from nosync.graph.walk import stateful, timeless
 from nosync.model.engine import CoversOf, Targets
-from nosync.model.identifiers import TraceName
+from nosync.model.identifiers import Epoch, Shard, TraceName
 from nosync.model.layers import Kind
 from nosync.model.shards import shard_expression
 from nosync.model.watermark import History, Moment, nothing_seen
@@ -86,8 +86,8 @@ class EpochJob:
     """
 
     setting: Setting
-    lower: int
-    upper: int
+    lower: Epoch
+    upper: Epoch
     covers: CoversOf
     changes: dict[str, Callable[[], DataFrame]]
     wide: frozenset[str]
@@ -247,7 +247,7 @@ class EpochJob:
     def exchange(self, frame: DataFrame, node: Node | None = None) -> DataFrame:
         """Rows to their shards. Of a node that only writes some shards and that nobody reads, only rows of these."""
         if node is not None and self.targets is not None and node in wanted_ends(self.setting.graph, self.targets):
-            shards = frozenset[int]().union(*(self.targets.get(trace, frozenset()) for trace in traces_of(node)))
+            shards = frozenset[Shard]().union(*(self.targets.get(trace, frozenset()) for trace in traces_of(node)))
             frame = frame.where(self.setting.shard.isin(*shards))
         return frame.repartitionById(self.setting.shards, self.setting.shard)
 

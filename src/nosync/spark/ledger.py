@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from nosync.kernels.ledger import Events, post_keyed, post_rows
+from nosync.model.identifiers import Shard
 from nosync.spark.retain import nonempty
 from nosync.spark.task import Work, column, emitted, stacked, unsigned
 
@@ -40,7 +41,7 @@ class LedgerTask:
             self.work.hand_in(shard, 0, None, started)
         yield from self._refused(rows.filter(broken))
 
-    def _post(self, shard: int, batch: pa.RecordBatch, started: float) -> Batches:
+    def _post(self, shard: Shard, batch: pa.RecordBatch, started: float) -> Batches:
         columns, keys, sequence = (
             [column(batch, field.name, field.type) for field in schema] for schema in (self.columns, self.keys, self.sequence)
         )

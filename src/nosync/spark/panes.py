@@ -9,6 +9,7 @@ import pyarrow as pa
 from nosync.kernels.finish import finish
 from nosync.kernels.groups import Groups
 from nosync.kernels.panes import Panes, closed, spread, without_calls
+from nosync.model.identifiers import Shard
 from nosync.spark.accumulate import AccumulateTask
 from nosync.spark.task import emitted
 
@@ -21,7 +22,7 @@ class PaneTask(AccumulateTask):
     since: int | None
     until: int | None
 
-    def _advance(self, shard: int, change: Groups, started: float) -> Iterator[pa.RecordBatch]:
+    def _advance(self, shard: Shard, change: Groups, started: float) -> Iterator[pa.RecordBatch]:
         told = closed(self.spec, self.panes, self.work.cover(shard), self.since, self.until)
         self._keep(shard, without_calls(change), started)
         if told is not None and self.output is not None:
@@ -37,7 +38,7 @@ class SlidingTask(AccumulateTask):
     panes: Panes
     until: int | None
 
-    def _advance(self, shard: int, change: Groups, started: float) -> Iterator[pa.RecordBatch]:
+    def _advance(self, shard: Shard, change: Groups, started: float) -> Iterator[pa.RecordBatch]:
         windows = spread(self.spec, self.panes, change, self.until)
         if len(windows):
             yield from super()._advance(shard, windows, started)

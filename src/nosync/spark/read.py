@@ -12,7 +12,8 @@ from nosync.bridge.arrow import arrow_schema
 from nosync.history.reader import rows
 from nosync.history.record import ViewRecord
 from nosync.model.errors import Corrupt
-from nosync.model.layers import LayerInfo
+from nosync.model.identifiers import Epoch
+from nosync.model.layers import Covers, LayerInfo
 from nosync.recovery.suspicion import suspect
 from nosync.spark.task import LAYERS, emitted
 from nosync.state.layer import Layer, verify
@@ -34,7 +35,7 @@ class ReadTask:
 
     home: str
     view: ViewRecord
-    covers: dict[int, tuple[LayerInfo, ...]]
+    covers: Covers
     schema: pa.Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -46,7 +47,7 @@ class ReadTask:
 
 
 def view_frame(
-    spark: SparkSession, home: str, view: ViewRecord, covers: dict[int, tuple[LayerInfo, ...]], shards: int, schema: StructType
+    spark: SparkSession, home: str, view: ViewRecord, covers: Covers, shards: int, schema: StructType
 ) -> DataFrame:
     """The rows of the covers. Layers are immutable: the DataFrame shows the same epoch however often it is used."""
     nullable = StructType([StructField(field.name, field.dataType) for field in schema.fields])
@@ -59,7 +60,7 @@ class ChangesTask:
     """Reads the layers whose numbers it is given, row by row as they are: with how often each comes or goes."""
 
     home: str
-    epoch: int
+    epoch: Epoch
     layers: tuple[LayerInfo, ...]
     schema: pa.Schema
 
@@ -72,7 +73,7 @@ class ChangesTask:
                     yield from emitted(self.schema, [*columns, epochs, block.column("_count")])
 
 
-def changes_frame(spark: SparkSession, home: str, epoch: int, columns: StructType, layers: tuple[LayerInfo, ...]) -> DataFrame:
+def changes_frame(spark: SparkSession, home: str, epoch: Epoch, columns: StructType, layers: tuple[LayerInfo, ...]) -> DataFrame:
     """What one epoch adds and removes, with `_epoch` and `_diff`."""
     fields = [StructField(field.name, field.dataType) for field in columns.fields]
     schema = StructType([*fields, StructField("_epoch", LongType()), StructField("_diff", LongType())])

@@ -11,7 +11,7 @@ from pyspark import Accumulator, SparkContext
 from pyspark.accumulators import AccumulatorParam
 
 from nosync.model.errors import Internal
-from nosync.model.identifiers import TraceName
+from nosync.model.identifiers import Epoch, Shard, TraceName, TraceShard
 from nosync.model.layers import LayerInfo
 from nosync.state.search import BloomUse
 
@@ -21,8 +21,8 @@ class Receipt:
     """One kernel run: rows that came in, the layer (none where nothing changed), milliseconds, and what Bloom filters did."""
 
     trace: TraceName
-    shard: int
-    epoch: int
+    shard: Shard
+    epoch: Epoch
     rows: int
     layer: LayerInfo | None
     millis: float = 0.0
@@ -45,7 +45,7 @@ def collector(context: SparkContext) -> "Accumulator[list[Receipt]]":
 
 def agreed(receipts: Iterable[Receipt]) -> list[Receipt]:
     """One receipt per trace and shard, in a stable order."""
-    chosen: dict[tuple[str, int], Receipt] = {}
+    chosen: dict[TraceShard, Receipt] = {}
     for receipt in receipts:
         place = (receipt.trace, receipt.shard)
         known = chosen.setdefault(place, receipt)

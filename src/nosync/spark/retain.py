@@ -10,6 +10,7 @@ import pyarrow as pa
 from nosync.kernels.regroup import Gathered, gather, settle
 from nosync.kernels.top import Limit, places, top
 from nosync.model.errors import Failed
+from nosync.model.identifiers import Shard
 from nosync.model.shards import lower_bounds
 from nosync.spark.task import Work, column, emitted, stacked
 from nosync.state.canonical import canonical_bytes
@@ -52,13 +53,13 @@ class RetainTask:
         yield from ()
 
 
-def by_shard(change: pa.RecordBatch, shards: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+def by_shard(change: pa.RecordBatch, shards: int) -> Iterator[tuple[Shard, pa.RecordBatch]]:
     """The rows of each shard that has some."""
     bounds = np.array(lower_bounds(shards), np.uint64)
     numbers = np.searchsorted(bounds, change.column("_hash").to_numpy(), side="right") - 1
     found = np.unique(numbers)
     for shard in found:
-        yield int(shard), change if len(found) == 1 else change.take(pa.array(np.flatnonzero(numbers == shard)))
+        yield Shard(int(shard)), change if len(found) == 1 else change.take(pa.array(np.flatnonzero(numbers == shard)))
 
 
 @dataclass(frozen=True)

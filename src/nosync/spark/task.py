@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark import Accumulator
 
 from nosync.journal.names import layer_path
-from nosync.model.identifiers import TraceName
-from nosync.model.layers import Kind, LayerInfo
+from nosync.model.identifiers import Epoch, Shard, TraceName
+from nosync.model.layers import Covers, Kind
 from nosync.model.shards import shard_of
 from nosync.spark.receipts import Receipt
 from nosync.spark.worker import settle_in
@@ -33,19 +33,20 @@ class Work:
     flow: str
     run: str
     trace: TraceName
-    lower: int
-    upper: int
+    lower: Epoch
+    upper: Epoch
     shards: int
     kind: Kind
-    covers: dict[int, tuple[LayerInfo, ...]]
+    covers: Covers
     receipts: "Accumulator[list[Receipt]]"
-    writes: frozenset[int] | None = None
+    writes: frozenset[Shard] | None = None
 
-    def shard(self, batch: pa.RecordBatch) -> int:
+    def shard(self, batch: pa.RecordBatch) -> Shard:
         """The shard that rows were sent to: the data says so, since partitions are renumbered under a union."""
-        return shard_of(int(unsigned(batch, "_hash")[0]), self.shards)
+        first: int = unsigned(batch, "_hash")[0].item()
+        return shard_of(first, self.shards)
 
-    def cover(self, shard: int) -> list[Layer]:
+    def cover(self, shard: Shard) -> list[Layer]:
         """The layers of a shard as of the previous epoch, newest first. What earlier runs left is verified as it is read."""
         layers = [LAYERS.open(self.home, info) for info in self.covers.get(shard, ())]
         for layer in layers:
@@ -54,7 +55,7 @@ class Work:
         return layers
 
     def hand_in(
-        self, shard: int, rows: int, batch: pa.RecordBatch | None, started: float, bloom: BloomUse | None = None, with_bloom: bool = False
+        self, shard: Shard, rows: int, batch: pa.RecordBatch | None, started: float, bloom: BloomUse | None = None, with_bloom: bool = False
     ) -> None:
         """Writes the layer under a name of this attempt, and tells the driver. `with_bloom`: with Bloom filters; `bloom`: what those of
         earlier layers did.

@@ -6,10 +6,11 @@ shard has no layer, so a cover may skip epochs; whether an epoch is still kept i
 
 from collections.abc import Iterable
 
+from nosync.model.identifiers import Epoch
 from nosync.model.layers import LayerInfo
 
 
-def cover(layers: Iterable[LayerInfo], at: int) -> tuple[LayerInfo, ...]:
+def cover(layers: Iterable[LayerInfo], at: Epoch) -> tuple[LayerInfo, ...]:
     """The fewest layers of one trace that hold every update up to and including epoch `at`, newest first.
 
     A merged layer is preferred to its inputs wherever both end in time.

@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterable
 
+from nosync.model.identifiers import Epoch
 from nosync.model.layers import LayerInfo
 
 
@@ -13,8 +14,8 @@ def within(layer: LayerInfo, other: LayerInfo) -> bool:
 
 def finest(layers: Iterable[LayerInfo]) -> list[LayerInfo]:
     """Oldest first. Of two layers for the same epochs, one."""
-    found: dict[int, LayerInfo] = {}
-    lowers: list[int] = []
+    found: dict[Epoch, LayerInfo] = {}
+    lowers: list[Epoch] = []
     for layer in sorted(layers, key=lambda layer: (layer.upper - layer.lower, layer.lower, layer.path)):
         index = bisect_left(lowers, layer.lower)
         if index < len(lowers) and found[lowers[index]].upper <= layer.upper:

@@ -29,7 +29,7 @@ import pyarrow as pa
 import xxhash
 
 from nosync.model.errors import Corrupt
-from nosync.model.identifiers import TraceName
+from nosync.model.identifiers import Epoch, Shard, TraceName
 from nosync.model.layers import Kind, LayerInfo
 from nosync.state.bloom import BLOOM, LEAST_ROWS, Words, bloom_of, words_of
 from nosync.state.canonical import rows_equal
@@ -102,9 +102,9 @@ def write_layer(
     *,
     flow: str,
     trace: TraceName,
-    shard: int,
-    lower: int,
-    upper: int,
+    shard: Shard,
+    lower: Epoch,
+    upper: Epoch,
     kind: Kind,
     run: str,
     schema: pa.Schema | None = None,

@@ -15,6 +15,7 @@ from nosync.journal.entries import Adopted, Computed, Merged, Opened, Restored
 from nosync.journal.journal import Journal
 from nosync.journal.names import record_name
 from nosync.journal.record import Record
+from nosync.model.identifiers import NO_RECORD, RecordNumber
 from nosync.model.layers import LayerInfo
 from nosync.model.safety import Problem, Standing
 from nosync.model.store import Disk
@@ -90,9 +91,8 @@ def layers_of(record: Record) -> Iterable[LayerInfo]:
             yield from entry.layers
 
 
-def synced_number(disk: Disk, chain: Chain) -> int:
+def synced_number(disk: Disk, chain: Chain) -> RecordNumber:
     """Up to which record this home's files are known to be synced."""
     number, _, digest = (disk.read(SYNCED) or b"").partition(b" ")
-    if not number.isdigit() or not chain.base <= int(number) <= chain.number:
-        return 0
-    return int(number) if chain.digest_at(int(number)).encode() == digest else 0
+    known = RecordNumber(number) if number.isdigit() else NO_RECORD
+    return known if chain.base <= known <= chain.number and chain.digest_at(known).encode() == digest else NO_RECORD

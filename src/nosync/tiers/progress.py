@@ -6,9 +6,10 @@ from nosync.journal.entries import Adopted, Restored
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.journal.record import Record
+from nosync.model.identifiers import Epoch, RecordNumber
 
 
-def epoch_on(journal: Journal, number: int) -> int:
+def epoch_on(journal: Journal, number: RecordNumber) -> Epoch:
     """The newest epoch that the first `number` records make known, with layers that they name. What the image has forgotten is on every
     tier.
     """
@@ -16,7 +17,7 @@ def epoch_on(journal: Journal, number: int) -> int:
         return epoch_before(journal.image, journal.after(number), number)
 
 
-def epoch_before(image: Image, unknown: Iterable[Record], number: int) -> int:
+def epoch_before(image: Image, unknown: Iterable[Record], number: RecordNumber) -> Epoch:
     """The same without a running journal; `unknown` are the records behind `number`. Pure."""
     late = [epoch for epoch, record in image.computed_in.items() if record > number]
     restored = [entry for record in unknown for entry in record.entries if isinstance(entry, Restored | Adopted)]

@@ -18,7 +18,7 @@ from nosync.journal.entries import Adopted, Computed, Restored, RolledBack
 from nosync.journal.journal import Journal, fenced_by
 from nosync.journal.names import LAYERS
 from nosync.model.errors import Conflict
-from nosync.model.identifiers import TraceShard
+from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, TraceShard
 from nosync.model.layers import LayerInfo
 from nosync.model.safety import Problem, Standing
 from nosync.model.store import Carrier, Disk, Remote
@@ -75,11 +75,11 @@ class LayerShipper:
         self.placed = set(remote.sizes(LAYERS))
         self.number = journal.number
         self.waiting: dict[TraceShard, list[LayerInfo]] = {}
-        self.spans: set[tuple[int, int]] = set()
+        self.spans: set[tuple[Epoch, Epoch]] = set()
         self._begin_again()
         self.looked = -1
-        self.epoch = 0
-        self.unconfirmed: deque[tuple[int, int]] = deque([(self.number, self._reached())])
+        self.epoch = NO_EPOCH
+        self.unconfirmed: deque[tuple[RecordNumber, Epoch]] = deque([(self.number, self._reached())])
         self.objects = 0
         self.bytes = 0
         self.problem: Problem | None = None
@@ -98,7 +98,7 @@ class LayerShipper:
         """Bytes that wait."""
         return sum(layer.bytes for layers in self.waiting.values() for layer in layers)
 
-    def _reached(self) -> int:
+    def _reached(self) -> Epoch:
         """The newest epoch whose state can be read there: all before it is there, and no layer spans it that has no finer ones beside
         it.
         """
@@ -154,7 +154,7 @@ class LayerShipper:
         self.waiting = {place: uncovered(layers, self.placed) for place, layers in traces.items()}
         self.spans = {span for layers in traces.values() for span in spans(layers, self.placed, self.journal.image.since)}
         with self.journal.lock:  # what came with a changed program has no state of earlier epochs, here or there
-            self.spans |= {(1, begun.epoch + 1) for begun in self.journal.image.begun.values()}
+            self.spans |= {(Epoch(1), begun.epoch + 1) for begun in self.journal.image.begun.values()}
 
     def _traces(self) -> dict[TraceShard, list[LayerInfo]]:
         with self.journal.lock:
@@ -229,11 +229,11 @@ def _cross(one: LayerInfo, other: LayerInfo) -> bool:
 def uncovered(layers: Iterable[LayerInfo], placed: set[str]) -> list[LayerInfo]:
     """The finest layers of a trace whose updates are not there, oldest first."""
     known = list(layers)
-    there = cover([layer for layer in known if layer.path in placed], max((layer.upper for layer in known), default=0))
+    there = cover([layer for layer in known if layer.path in placed], max((layer.upper for layer in known), default=NO_EPOCH))
     return [leaf for leaf in finest(known) if not any(within(leaf, layer) for layer in there)]
 
 
-def spans(layers: Iterable[LayerInfo], placed: set[str], since: int) -> set[tuple[int, int]]:
+def spans(layers: Iterable[LayerInfo], placed: set[str], since: Epoch) -> set[tuple[Epoch, Epoch]]:
     """The epochs of placed layers that stand for finer ones, from the first of these on that is not there: the state within cannot be read.
 
     Of layers that begin up to epoch `since` the finer ones were forgotten: nobody knows any more whether they are there.
@@ -242,7 +242,7 @@ def spans(layers: Iterable[LayerInfo], placed: set[str], since: int) -> set[tupl
     coarse = [layer for layer in known if layer.path in placed and layer.upper > layer.lower + 1]
     missing = [leaf for leaf in finest(known) if leaf.path not in placed or leaf.upper > leaf.lower + 1]
     first = {
-        layer: layer.lower if layer.lower <= since else min((leaf.lower for leaf in missing if within(leaf, layer)), default=0)
+        layer: layer.lower if layer.lower <= since else min((leaf.lower for leaf in missing if within(leaf, layer)), default=NO_EPOCH)
         for layer in coarse
     }
     return {(lower, layer.upper) for layer, lower in first.items() if lower}

@@ -10,6 +10,7 @@ from nosync.journal.entries import Swept
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.journal.names import LAYER, LAYERS
+from nosync.model.identifiers import Epoch
 from nosync.model.store import Store
 
 
@@ -44,7 +45,7 @@ class Sweeper:
         return len(self.due)
 
 
-def sweepable(name: str, generation: int, since: int, epoch: int) -> bool:
+def sweepable(name: str, generation: int, since: Epoch, epoch: Epoch) -> bool:
     """Whether a file that an image does not know can never be named by a record."""
     found = LAYER.fullmatch(name)
     if found is None or int(found["lower"]) <= since:
