@@ -14,8 +14,9 @@ SEEDS ?= 100
 RANDOM_SQL_ARGS ?=
 NEXMARK_ARGS ?=
 TPCH_ARGS ?=
+FUZZ_ARGS ?=
 
-.PHONY: help setup demo test check simulate crash-test bench bench-durability tpch nexmark random-sql clean
+.PHONY: help setup demo test check simulate crash-test bench bench-durability tpch nexmark random-sql fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -59,6 +60,9 @@ nexmark: $(READY) ## the queries of Nexmark, beside Spark Structured Streaming (
 
 random-sql: $(READY) ## flows of random queries over random changes, against batch (SEEDS=1000, RANDOM_SQL_ARGS="--first 7")
 	@$(VENV)/bin/python -m tests.random_sql --seeds $(SEEDS) $(RANDOM_SQL_ARGS)
+
+fuzz: $(READY) ## hostile bytes for every format that is read back (FUZZ_ARGS="--rounds 20000 --only layer")
+	@$(VENV)/bin/python -m tests.security $(FUZZ_ARGS)
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log dist

@@ -11,7 +11,8 @@ import pytest
 
 from nosync.model.errors import Corrupt
 from nosync.model.layers import LayerInfo
-from nosync.state.layer import Layer, LayerCache, bits, is_additive, open_layer, split_blocks, take, verify, write_layer
+from nosync.state.cache import LayerCache
+from nosync.state.layer import Layer, bits, is_additive, open_layer, split_blocks, take, verify, write_layer
 
 
 def batch_of(rows: int, seed: int = 0) -> pa.RecordBatch:

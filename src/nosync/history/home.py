@@ -13,7 +13,8 @@ from nosync.history.record import ViewRecord
 from nosync.journal.chain import read_chain
 from nosync.journal.image import Image
 from nosync.journal.past import Shelves, image_at
-from nosync.model.errors import Corrupt, Invalid, NotInHistory
+from nosync.journal.record import NOT_OURS
+from nosync.model.errors import Corrupt, Invalid, NotInHistory, reading
 from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber, Shard
 from nosync.model.layers import Covers
 from nosync.model.picture import Picture
@@ -45,7 +46,8 @@ class Home:
         self.synced = epoch_before(self.image, [record for record in chain.records if record.number > synced], synced)
         if self.image.declared is None:
             raise Corrupt(f'"{path}" has no declaration', hint="Start the flow on this home again.")
-        self._records = {name: ViewRecord.from_json(text) for name, text in self.image.declared.views.items()}
+        with reading("the declaration in the journal", NOT_OURS):
+            self._records = {name: ViewRecord.from_json(text) for name, text in self.image.declared.views.items()}
 
     @property
     def epoch(self) -> Epoch:
@@ -69,13 +71,15 @@ class Home:
         covers = covers_at(self.image, record, name, at, self.past)
         for shard in sorted({Shard(0), *covers}) if self.epoch else ():
             layers = [verify(open_layer(self.path, layer)) for layer in covers.get(shard, ())]
-            yield from rows(record, layers, owns_whole=shard == 0)
+            with reading(f'view "{name}"', "Its layers do not fit what the journal says of it. `nosync fsck HOME` says what is there."):
+                yield from rows(record, layers, owns_whole=shard == 0)
 
     @property
     def picture(self) -> Picture:
         """The graph of the program that last ran here."""
         assert self.image.declared is not None
-        return Picture.from_json(self.image.declared.flow, self.image.declared.picture)
+        with reading("the graph in the journal", NOT_OURS):
+            return Picture.from_json(self.image.declared.flow, self.image.declared.picture)
 
     def status(self) -> dict[str, Any]:
         """Figures for people and programs."""
@@ -108,7 +112,8 @@ def _started(image: Image) -> dict[str, Any] | None:
     """Who runs the flow, or ran it last."""
     if image.started is None:
         return None
-    at = datetime.fromtimestamp(image.started.at, UTC).isoformat(timespec="seconds")
+    with reading("the start of the run in the journal", NOT_OURS):
+        at = datetime.fromtimestamp(image.started.at, UTC).isoformat(timespec="seconds")
     return {"run": image.started.run, "process": image.started.process, "host": image.started.host, "at": at}
 
 

@@ -36,7 +36,10 @@ class ViewRecord:
 
     @staticmethod
     def from_json(text: dict[str, Any]) -> "ViewRecord":
+        """`ValueError`, `KeyError` or `TypeError` where the text says no view."""
         schema = _unpack(text["schema"])
+        if not all(type(text[name]) is str for name in ("trace", "kind")) or text["kind"] not in ("upserts", "diffs"):
+            raise ValueError("no trace keeps the rows")
         if "spec" not in text:
             return ViewRecord(schema, text["trace"], text["kind"])
         spec = text["spec"]
@@ -45,6 +48,8 @@ class ViewRecord:
             for (function, inputs, overflow, words), type in zip(spec["results"], _unpack(spec["types"]).types, strict=True)
         )
         keys, inputs = tuple(_unpack(spec["keys"]).types), tuple(_unpack(spec["inputs"]).types)
+        if not all(type(place) is int and 0 <= place < len(keys) + len(results) for place in text["columns"]):
+            raise ValueError("a column is none of the key's and none of the results'")
         accumulation = Accumulation(keys, inputs, results, spec["whole"])
         return ViewRecord(schema, text["trace"], text["kind"], accumulation, tuple(text["columns"]))
 

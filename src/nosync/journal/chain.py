@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import xxhash
 
 from nosync.journal.image import Image, from_text, to_text
-from nosync.journal.names import RECORDS, ROLLUPS, numbers_in
-from nosync.journal.record import FIRST, Record, decode
-from nosync.model.errors import Corrupt, Invalid
+from nosync.journal.names import RECORDS, ROLLUPS, numbers_in, own
+from nosync.journal.record import FIRST, NOT_OURS, Record, decode
+from nosync.model.errors import Corrupt, Invalid, reading
 from nosync.model.identifiers import NO_RECORD, RecordNumber
 from nosync.model.store import Store
 
@@ -35,13 +35,15 @@ class Rollup:
         return xxhash.xxh3_64_hexdigest(text).encode() + b"\n" + text
 
 
-def read_rollup(content: bytes) -> Rollup | None:
-    """None for one that is torn or damaged."""
+def read_rollup(content: bytes, name: str) -> Rollup | None:
+    """None for one that is torn or damaged. `Corrupt` for one that is whole and yet cannot be understood."""
     checksum, _, text = content.partition(b"\n")
     if xxhash.xxh3_64_hexdigest(text).encode() != checksum:
         return None
-    facts = json.loads(text)
-    return Rollup(facts["number"], facts["digest"], facts["origin"], from_text(facts["image"]))
+    with reading(f'"{name}"', NOT_OURS):
+        facts = json.loads(text)
+        number, digest, origin = RecordNumber(facts["number"]), str(facts["digest"]), str(facts["origin"])
+        return Rollup(number, digest, origin, from_text(facts["image"]))
 
 
 @dataclass(slots=True)
@@ -75,10 +77,12 @@ class Chain:
         return self.records[number - self.base - 1].digest
 
     def image(self) -> Image:
+        """What the chain says; `Corrupt` where its entries contradict each other."""
         image = self.rollup.image.copy() if self.rollup else Image()
-        for record in self.records:
-            for entry in record.entries:
-                image.apply(record.number, entry)
+        with reading("the journal", NOT_OURS):
+            for record in self.records:
+                for entry in record.entries:
+                    image.apply(record.number, entry)
         return image
 
 
@@ -87,7 +91,7 @@ def read_chain(store: Store) -> Chain:
     while True:
         rollups = _rollups(store)
         chain = Chain(_newest(store, rollups))
-        names = {numbers_in(name)[0]: name for name in store.sizes(RECORDS)}
+        names = {numbers_in(name)[0]: name for name in own(store.sizes(RECORDS))}
         chain.records += _rest(store, names, chain)
         while (name := names.get(chain.number + 1)) is not None:
             found = list(decode(store.read(name) or b"", chain.number + 1, chain.digest))
@@ -110,12 +114,12 @@ def _rest(store: Store, names: dict[RecordNumber, str], chain: Chain) -> list[Re
 
 
 def _rollups(store: Store) -> list[str]:
-    return sorted(store.sizes(ROLLUPS), reverse=True)
+    return sorted(own(store.sizes(ROLLUPS)), reverse=True)
 
 
 def _newest(store: Store, names: list[str]) -> Rollup | None:
     for name in names:
-        found = read_rollup(store.read(name) or b"")
+        found = read_rollup(store.read(name) or b"", name)
         if found is not None:
             return found
     return None
@@ -123,7 +127,7 @@ def _newest(store: Store, names: list[str]) -> Rollup | None:
 
 def junk(store: Store, chain: Chain) -> list[str]:
     """Records behind the end of the chain, the last first."""
-    return sorted((name for name in store.sizes(RECORDS) if numbers_in(name)[0] > chain.number), reverse=True)
+    return sorted((name for name in own(store.sizes(RECORDS)) if numbers_in(name)[0] > chain.number), reverse=True)
 
 
 def common(home: Chain, remote: Chain) -> RecordNumber:

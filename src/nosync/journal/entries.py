@@ -6,9 +6,11 @@ Each is one JSON object with its kind under "entry".
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from nosync.journal.typed import checks_of
 from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.layers import LayerInfo
 from nosync.model.source import Slice
+from nosync.model.store import is_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,7 @@ KINDS: dict[str, type[Entry]] = {
     for kind in (Declared, Started, Opened, Computed, Merged, Restored, Adopted, RolledBack, Reached, Releasing, Released, Trimmed, Swept)
 }
 
+CHECKS = {kind: checks_of(kind) for kind in KINDS.values()}
 FIELDS = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS.values()}
 
 
@@ -170,6 +173,7 @@ def to_json(entry: Entry) -> dict[str, Any]:
 
 
 def from_json(text: dict[str, Any]) -> Entry:
+    """The entry that the text says; `ValueError`, `KeyError` or `TypeError` where it says none."""
     values = {name: value for name, value in text.items() if name != "entry"}
     match text["entry"]:
         case "computed" | "adopted":
@@ -179,4 +183,10 @@ def from_json(text: dict[str, Any]) -> Entry:
         case "restored":
             values["layers"] = tuple(LayerInfo.from_json(layer) for layer in values["layers"])
             values["lost"] = tuple(values["lost"])
-    return KINDS[text["entry"]](**values)
+    kind = KINDS[text["entry"]]
+    for name, value in values.items():
+        if not CHECKS[kind][name](value):
+            raise ValueError(f'"{name}" of "{text["entry"]}" has another type than it should')
+    if kind is Opened and not all(map(is_name, values.get("files", ()))):
+        raise ValueError("an opening names a file outside of the home")
+    return kind(**values)

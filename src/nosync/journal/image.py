@@ -26,6 +26,7 @@ from nosync.journal.entries import (
     from_json,
     to_json,
 )
+from nosync.journal.typed import checks_of
 from nosync.model.identifiers import NO_EPOCH, NO_RECORD, Epoch, RecordNumber, Shard, TraceName
 from nosync.model.layers import Covers, LayerInfo
 from nosync.model.watermark import newest
@@ -222,7 +223,7 @@ class Image:
         """Leaves the newest covers, and what belongs to epochs from `keep_from` on."""
         for trace, shards in self.traces.items():
             for shard, layers in shards.items():
-                newest = {layer.path for layer in self.newest[trace].get(shard, ())}
+                newest = {layer.path for layer in self.newest.get(trace, {}).get(shard, ())}
                 shards[shard] = [layer for layer in layers if layer.lower >= keep_from or layer.path in newest]
         for known in (self.opened, self.opened_in, self.computed, self.computed_in):
             for epoch in [epoch for epoch in known if epoch < keep_from]:
@@ -249,6 +250,7 @@ def fold(entries: Iterable[Entry]) -> Image:
     return image
 
 
+_CHECKS = checks_of(Image)
 _PLAIN = ("number", "epoch", "since", "rows", "rejected", "kept_layers", "kept_bytes", "reached", "releasing", "released", "trimmed")
 
 
@@ -268,9 +270,13 @@ def to_text(image: Image) -> dict[str, Any]:
 
 
 def from_text(text: dict[str, Any]) -> Image:
+    """The image that the text says; `ValueError`, `KeyError` or `TypeError` where it says none."""
     image = Image(**{name: text[name] for name in _PLAIN}, swept=tuple(text["swept"]))
-    for name in ("declared", "started"):
-        setattr(image, name, from_json(text[name]) if text[name] else None)
+    for name, kind in (("declared", Declared), ("started", Started)):
+        entry = from_json(text[name]) if text[name] else None
+        if not isinstance(entry, kind | None):
+            raise TypeError(f'"{name}" of a roll-up is something else')
+        setattr(image, name, entry)
     for entry in map(from_json, text["recent"]):
         if isinstance(entry, Opened):
             image.opened[entry.epoch] = entry
@@ -279,6 +285,9 @@ def from_text(text: dict[str, Any]) -> Image:
     image.seen = dict(text.get("seen", []))
     image.opened_in, image.computed_in = dict(text["opened_in"]), dict(text["computed_in"])
     image.begun = {trace: Begun(*begun) for trace, begun in text.get("begun", {}).items()}
+    for name in (*_PLAIN, "swept", "seen", "opened_in", "computed_in"):
+        if not _CHECKS[name](getattr(image, name)):
+            raise ValueError(f'"{name}" of a roll-up has another type than it should')
     newest = set(text["newest"])
     for layer in map(LayerInfo.from_json, text["layers"]):
         image.traces.setdefault(layer.trace, {}).setdefault(layer.shard, []).append(layer)

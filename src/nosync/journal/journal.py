@@ -15,7 +15,7 @@ from itertools import takewhile
 from nosync.journal.chain import Chain, believed, common, junk, read_chain
 from nosync.journal.entries import Entry, Opened, Reached, Started
 from nosync.journal.image import Image
-from nosync.journal.names import RUNS, numbers_in, record_name, rollup_name, run_name
+from nosync.journal.names import RUNS, numbers_in, own, record_name, rollup_name, run_name
 from nosync.journal.past import Shelves
 from nosync.journal.record import Record, decode, encode
 from nosync.journal.taken import telling
@@ -228,7 +228,7 @@ def take_generation(stores: Sequence[Store], runner: Runner) -> int:
     On each tier generations have no gap, so that a run need only look for the one after its own.
     """
     content = json.dumps(runner.to_json()).encode()
-    taken = [max((numbers_in(name)[0] for name in store.sizes(RUNS)), default=0) for store in stores]
+    taken = [max((numbers_in(name)[0] for name in own(store.sizes(RUNS))), default=0) for store in stores]
     generation = max(taken) + 1
     while not all(_fill(store, last, generation, content) for store, last in zip(stores, taken)):
         taken = [generation] * len(taken)
@@ -263,7 +263,7 @@ def create(store: Store, name: str, content: bytes) -> None:
 
 def fenced_by(store: Store, generation: int) -> Fenced:
     """The error for a run of this generation, naming the newest one."""
-    newest = max(store.sizes(RUNS), default=run_name(generation))
+    newest = max(own(store.sizes(RUNS)), default=run_name(generation))
     try:
         facts = Runner.from_json(json.loads(store.read(newest) or b"{}"))
         who = f"process {facts.process} on {facts.host}"

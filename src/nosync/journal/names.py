@@ -12,6 +12,7 @@
 
 import re
 import uuid
+from collections.abc import Iterable
 from urllib.parse import quote
 
 from nosync.model.identifiers import Epoch, RecordNumber, Shard, TraceName
@@ -19,6 +20,7 @@ from nosync.model.identifiers import Epoch, RecordNumber, Shard, TraceName
 RUNS, RECORDS, SEGMENTS, OPENINGS, ROLLUPS = "runs", "journal/records", "journal/segments", "journal/openings", "journal/rollups"
 TAKEN = "journal/taken"
 LAYERS, INPUT = "layers", "input"
+NUMBERED = re.compile(r"runs/[0-9]{8,12}|journal/records/[0-9]{16}|journal/(segments|openings|taken|rollups)/[0-9]{16}-[0-9]{16}")
 LAYER = re.compile(r"layers/[^/]+/(?P<shard>\d+)/(?P<lower>\d+)-(?P<upper>\d+)-(?P<generation>\d+)\.[0-9a-f]+-[0-9a-f]+\.arrow")
 
 
@@ -54,6 +56,11 @@ def taken_name(first: RecordNumber, last: RecordNumber) -> str:
 
 def rollup_name(number: RecordNumber, epoch: Epoch) -> str:
     return f"{ROLLUPS}/{number:016d}-{epoch:016d}"
+
+
+def own(names: Iterable[str]) -> list[str]:
+    """Those that a journal gives. Whatever else lies in its folders is somebody else's, and is left alone."""
+    return [name for name in names if NUMBERED.fullmatch(name)]
 
 
 def numbers_in(name: str) -> tuple[RecordNumber, ...]:

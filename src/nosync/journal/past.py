@@ -7,9 +7,9 @@ from itertools import chain
 from nosync.journal.chain import read_rollup
 from nosync.journal.entries import Entry, Opened, RolledBack, from_json
 from nosync.journal.image import Image
-from nosync.journal.names import ROLLUPS, SEGMENTS, numbers_in, openings_name
-from nosync.journal.record import Record, decode, unpack
-from nosync.model.errors import Corrupt
+from nosync.journal.names import ROLLUPS, SEGMENTS, numbers_in, openings_name, own
+from nosync.journal.record import NOT_OURS, Record, decode, unpack
+from nosync.model.errors import Corrupt, reading
 from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber
 from nosync.model.source import Slice
 from nosync.model.store import Store
@@ -28,7 +28,7 @@ class Shelves:
         found: dict[str, int] = {}
         for store in reversed(self._stores):
             found |= store.sizes(folder)
-        return found
+        return {name: found[name] for name in own(found)}
 
 
 def image_at(shelves: Shelves, now: Image, base: RecordNumber, epoch: Epoch, number: RecordNumber = NO_RECORD) -> Image:
@@ -49,7 +49,7 @@ def _rollup_before(shelves: Shelves, epoch: Epoch) -> Image:
     """The newest roll-up that is not behind the epoch, or the empty beginning."""
     for name in sorted(shelves.sizes(ROLLUPS), reverse=True):
         if numbers_in(name)[1] <= epoch:
-            found = read_rollup(shelves.read(name) or b"")
+            found = read_rollup(shelves.read(name) or b"", name)
             if found is not None:
                 return found.image
     return Image()
@@ -70,7 +70,7 @@ def recent_image(shelves: Shelves, base: RecordNumber, records: Iterable[Record]
     """As `whole_image`, of the last so many segments alone: it knows every layer of epochs after its `since`."""
     chosen = _segments(shelves, base, NO_RECORD)[-segments:]
     before = numbers_in(chosen[0])[0] - 1 if chosen else 0
-    found = next((read_rollup(shelves.read(name) or b"") for name in shelves.sizes(ROLLUPS) if numbers_in(name)[0] == before), None)
+    found = next((read_rollup(shelves.read(name) or b"", name) for name in shelves.sizes(ROLLUPS) if numbers_in(name)[0] == before), None)
     image = found.image if found else Image()
     for record in chain.from_iterable([*_past(shelves, base, image.number), records]):
         _apply(image, record)
@@ -146,7 +146,9 @@ def rolled_openings(shelves: Shelves, base: RecordNumber) -> Iterator[Entry]:
     for name in _segments(shelves, base, NO_RECORD):
         short = unpack(shelves.read(openings_name(name)))
         if short:
-            yield from (from_json(json.loads(line)) for line in short.splitlines())
+            with reading(f'"{openings_name(name)}"', NOT_OURS):
+                entries = [from_json(json.loads(line)) for line in short.split(b"\n")]
+            yield from entries
             continue
         records = read_segment(shelves, name)
         if not records:
@@ -160,6 +162,7 @@ def slices(openings: Iterable[Opened], source: str) -> Iterator[Slice]:
 
 
 def _apply(image: Image, record: Record) -> None:
-    for entry in record.entries:
-        image.apply(record.number, entry)
+    with reading("the journal", NOT_OURS):
+        for entry in record.entries:
+            image.apply(record.number, entry)
 

@@ -15,9 +15,12 @@ from dataclasses import dataclass
 import xxhash
 
 from nosync.journal.entries import Entry, Opened, RolledBack, from_json, to_json
+from nosync.model.errors import reading
 from nosync.model.identifiers import RecordNumber
 
 FIRST = "-"
+LARGEST = 1 << 30  # bytes that a packed object may hold
+NOT_OURS = "Its checksum is right: another version of nosync wrote it, or somebody else did. Use that version, or another copy."
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ def encode(number: RecordNumber, run: str, previous: str, entries: Sequence[Entr
 def decode(content: bytes, number: RecordNumber, previous: str | None) -> Iterator[Record]:
     """The records that continue a chain at `number`; stops at the first that is torn, damaged or of another chain.
 
-    `previous` is the digest before it; None where nobody knows it.
+    `previous` is the digest before it; None where nobody knows it. `Corrupt` for one that is whole and yet cannot be understood.
     """
     start = 0
     while start < len(content):
@@ -55,7 +58,7 @@ def decode(content: bytes, number: RecordNumber, previous: str | None) -> Iterat
 def _decode_one(content: bytes, start: int, number: RecordNumber, previous: str | None) -> Record | None:
     head, newline, _ = content[start : start + 400].partition(b"\n")
     parts = head.split(b" ")
-    if not newline or len(parts) != 7 or parts[:3] != [b"nosync", b"1", b"%d" % number]:
+    if not newline or len(parts) != 7 or parts[:3] != [b"nosync", b"1", b"%d" % number] or not parts[5].isdigit():
         return None
     if previous is not None and parts[4] != previous.encode():
         return None
@@ -65,11 +68,12 @@ def _decode_one(content: bytes, start: int, number: RecordNumber, previous: str 
         end = content.find(b"\n", end) + 1
         if not end:
             return None
-    digest = parts[6].decode()
-    if xxhash.xxh3_64_hexdigest(head[: -len(digest)] + content[body:end]) != digest:
+    digest = xxhash.xxh3_64_hexdigest(content[start : body - 1 - len(parts[6])] + content[body:end])
+    if digest.encode() != parts[6]:
         return None
-    entries = tuple(from_json(json.loads(line)) for line in content[body:end].splitlines())
-    return Record(number, parts[3].decode(), entries, digest, content[start:end])
+    with reading(f"record {number} of the journal", NOT_OURS):
+        entries = tuple(from_json(json.loads(line)) for line in content[body:end].split(b"\n")[:-1])
+        return Record(number, parts[3].decode(), entries, digest, content[start:end])
 
 
 def pack(records: Sequence[Record]) -> bytes:
@@ -85,8 +89,10 @@ def pack_openings(records: Sequence[Record]) -> bytes:
 
 
 def unpack(content: bytes | None) -> bytes:
-    """What was packed; nothing for what is missing or torn."""
+    """What was packed; nothing for what is missing or torn, or holds more than anybody packs."""
+    stream = zlib.decompressobj()
     try:
-        return zlib.decompress(content or b"")
+        found = stream.decompress(content or b"", LARGEST)
     except zlib.error:
         return b""
+    return found if stream.eof else b""

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from nosync.journal.chain import Rollup
 from nosync.journal.journal import Journal
-from nosync.journal.names import RECORDS, numbers_in, openings_name, rollup_name, segment_name
+from nosync.journal.names import RECORDS, numbers_in, openings_name, own, rollup_name, segment_name
 from nosync.journal.past import Shelves
 from nosync.journal.record import pack, pack_openings
 from nosync.journal.taken import MarksOf, next_tile
@@ -88,5 +88,5 @@ class Roller:
 
 def rolled(store: Store, number: RecordNumber) -> list[str]:
     """Objects all of whose records are in a roll-up at `number`, oldest first. The last object is left: nobody knows where it ends."""
-    names = sorted(store.sizes(RECORDS))
+    names = sorted(own(store.sizes(RECORDS)))
     return [name for name, after in pairwise(names) if numbers_in(after)[0] <= number + 1]

@@ -25,6 +25,7 @@ from nosync.journal.names import TAKEN, numbers_in, taken_name
 from nosync.journal.past import Shelves, openings, rolled_openings, slices, whole_segments
 from nosync.journal.record import Record
 from nosync.model import source
+from nosync.model.errors import MALFORMED
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber
 from nosync.model.source import Slice
 
@@ -93,12 +94,26 @@ def from_bytes(content: bytes | None) -> Tile | None:
     if xxhash.xxh3_64_hexdigest(body).encode() != checksum:
         return None
     head, _, rest = body.partition(b"\n")
-    facts = json.loads(head)
-    marks, start = {}, 0
-    for name, count in facts["counts"].items():
-        marks[name] = np.frombuffer(rest, dtype=f"S{WIDTH}", count=count, offset=start)
-        start += WIDTH * count
-    return Tile(facts["highest"], facts["latest"], marks)
+    try:
+        facts = json.loads(head)
+        return Tile(Epoch(int(facts["highest"])), _slices_in(facts["latest"]), _marks_in(facts["counts"], rest))
+    except MALFORMED:
+        return None  # whole, and yet not understood: the records tell
+
+
+def _slices_in(latest: dict[str, Slice]) -> dict[str, Slice]:
+    if not all(isinstance(slice, dict) for slice in latest.values()):
+        raise TypeError("what was taken last is no slice")
+    return latest
+
+
+def _marks_in(counts: dict[str, int], content: bytes) -> dict[str, Digests]:
+    """The marks of each source. `ValueError` where there are more or fewer bytes than the counts say."""
+    if not all(type(count) is int and count > 0 for count in counts.values()) or sum(counts.values()) * WIDTH != len(content):
+        raise ValueError("the marks are cut off")
+    every = np.frombuffer(content, dtype=f"S{WIDTH}")
+    ends = np.cumsum(list(counts.values()))
+    return {name: every[end - count : end] for (name, count), end in zip(counts.items(), ends.tolist())}
 
 
 def tiles(names: Iterable[str], base: RecordNumber) -> list[str] | None:

@@ -3,6 +3,11 @@
 Every error names the object and quotes the user's text in one factual line; the hint is a full sentence to act on.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+LONGEST = 1000  # characters of a message that quotes what was read
+
 
 class NosyncError(Exception):
     """Base of all errors of this library. `str()` gives the message and, on a line of its own, the hint."""
@@ -54,3 +59,19 @@ class Failed(NosyncError):
 
 class Internal(NosyncError):
     """A broken promise of this library: report a bug."""
+
+
+# What taking bytes apart can run into when they are not what they should be.
+MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, NotImplementedError, RecursionError, TypeError, ValueError)
+
+
+@contextmanager
+def reading(what: str, hint: str) -> Iterator[None]:
+    """Around whatever takes apart bytes that somebody else may have written: what it trips over is `Corrupt`, and says of what."""
+    try:
+        yield
+    except NosyncError:
+        raise
+    except MALFORMED as error:
+        words = str(error).partition("\n")[0]
+        raise Corrupt(f"{what} is not readable: {type(error).__name__}: {words}"[:LONGEST], hint) from error

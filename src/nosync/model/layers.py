@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from nosync.model.identifiers import Epoch, Shard, TraceName
+from nosync.model.store import is_name
 
 Kind = Literal["upserts", "diffs"]
+MOST = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,14 @@ class LayerInfo:
 
     @staticmethod
     def from_json(entry: dict[str, Any]) -> "LayerInfo":
-        return LayerInfo(**entry)
+        """`ValueError` or `TypeError` where the facts are none of a layer."""
+        layer = LayerInfo(**entry)
+        numbers = (layer.shard, layer.lower, layer.upper, layer.rows, layer.bytes)
+        if not all(type(number) is int and 0 <= number < MOST for number in numbers) or layer.lower >= layer.upper:
+            raise ValueError(f"no layer has the numbers {numbers}")
+        if layer.kind not in ("upserts", "diffs") or not is_name(layer.path) or not type(layer.trace) is type(layer.checksum) is str:
+            raise ValueError(f"no layer has the name {layer.path!r}")
+        return layer
 
 
 Covers = dict[Shard, tuple[LayerInfo, ...]]

@@ -4,7 +4,7 @@ Pure values. Made from the graph of a program, recorded in the journal with its 
 """
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from nosync.model.identifiers import TraceName
 
@@ -68,10 +68,19 @@ class Picture:
 
     @staticmethod
     def from_json(flow: str, boxes: list[dict[str, Any]]) -> "Picture":
+        """`ValueError` or `TypeError` where the boxes make no picture."""
         known: list[dict[str, Any]] = [
             {name: tuple(value) if isinstance(value, list) else value for name, value in box.items()} for box in boxes
         ]
-        return Picture(flow, tuple(Box(**box) for box in known))
+        found = Picture(flow, tuple(Box(**box) for box in known))
+        met: set[str] = set()
+        for box in found.boxes:
+            if box.sort not in get_args(Sort) or box.id in met or not met.issuperset(box.inputs):
+                raise ValueError(f"box {box.id!r} does not stand behind what it reads")
+            if not all(isinstance(text, str) for value in asdict(box).values() for text in (value if type(value) is tuple else (value,))):
+                raise TypeError(f"box {box.id!r} says something that is no text")
+            met.add(box.id)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

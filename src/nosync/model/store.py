@@ -9,6 +9,20 @@ import hashlib
 from collections.abc import Iterable
 from typing import Protocol
 
+from nosync.model.errors import Corrupt
+
+
+def is_name(text: object) -> bool:
+    """Whether a text can name a file of a store: it leads to no other place, however it was come by."""
+    return isinstance(text, str) and "\0" not in text and not any(part in ("", ".", "..") for part in text.split("/"))
+
+
+def checked(name: str) -> str:
+    """The name; `Corrupt` for one that leads out of the store. Only a journal that was tampered with has such names."""
+    if not is_name(name):
+        raise Corrupt(f"{name!r} is no name of a file in a home", hint="Somebody else has written to the journal: use another copy of it.")
+    return name
+
 
 class Store(Protocol):
     """Named bytes."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from nosync.journal.chain import Chain, believed, read_chain, read_rollup
 from nosync.journal.entries import Opened
 from nosync.journal.image import Image
-from nosync.journal.names import INPUT, LAYERS, RECORDS, ROLLUPS, RUNS, SEGMENTS, numbers_in, source_folder
+from nosync.journal.names import INPUT, LAYERS, RECORDS, ROLLUPS, RUNS, SEGMENTS, numbers_in, own, source_folder
 from nosync.journal.past import Shelves, read_segment, whole_image
 from nosync.model.errors import Corrupt, Invalid
 from nosync.model.identifiers import RecordNumber
@@ -74,7 +74,7 @@ def check(home: Path, remote: Remote | None, boot: str, quick: bool = False) -> 
     """
     disk = LocalDisk(home)
     stores: dict[str, Store] = {"home": disk} | ({"remote": remote} if remote is not None else {})
-    listed = {name: list(store.sizes(RECORDS)) for name, store in stores.items()}  # before the chains: what comes in meanwhile is no junk
+    listed = {name: own(store.sizes(RECORDS)) for name, store in stores.items()}  # before the chains: what comes in meanwhile is no junk
     chains = {name: read_chain(store) for name, store in stores.items()}
     chain = believed(chains["home"], chains["remote"]) if remote is not None else chains["home"]
     if not chain.number:
@@ -97,13 +97,13 @@ def _whole_image(chain: Chain, shelves: Shelves) -> tuple[Image, str]:
 
 def _records(store: Store, chain: Chain, listed: Iterable[str]) -> Records:
     shelves = Shelves(store)
-    rollups = {name: read_rollup(store.read(name) or b"") is not None for name in store.sizes(ROLLUPS)}
-    segments = {name: bool(read_segment(shelves, name)) for name in store.sizes(SEGMENTS)}
+    rollups = {name: read_rollup(store.read(name) or b"", name) is not None for name in own(store.sizes(ROLLUPS))}
+    segments = {name: bool(read_segment(shelves, name)) for name in own(store.sizes(SEGMENTS))}
     return Records(
         number=chain.number,
         base=chain.base,
         behind=tuple(sorted(name for name in listed if numbers_in(name)[0] > chain.number)),
-        generations=len(store.sizes(RUNS)),
+        generations=len(own(store.sizes(RUNS))),
         rollups=sum(rollups.values()),
         segments=sum(segments.values()),
         damaged=tuple(sorted(name for name, whole in (rollups | segments).items() if not whole)),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nosync.model.errors import Invalid
+from nosync.model.store import checked
 
 KINDS = ("off", "archive", "delete")
 
@@ -20,7 +21,7 @@ class Cleaning:
 
     def clean(self, relative: str) -> None:
         """Idempotent: a file that is gone was cleaned before."""
-        file = self.folder / relative
+        file = self.folder / checked(relative)
         if self.kind == "delete":
             file.unlink(missing_ok=True)
         elif self.archive is not None:

@@ -23,6 +23,7 @@ from nosync.bridge.arrow import arrow_schema
 from nosync.bridge.frames import OBSERVED
 from nosync.model.errors import Conflict, Invalid
 from nosync.model.source import Marks, Slice, Taken
+from nosync.model.store import checked
 from nosync.sources.cleaning import Cleaning, cleaning_of
 from nosync.sources.places import FILE, places
 from nosync.sources.rejection import RAW, reasons
@@ -161,7 +162,7 @@ class Files:
     def _paths(self, slice: Slice) -> list[str]:
         """The files of a slice, after checking that they are what they were."""
         for relative, size, modified in slice["files"]:
-            path = self.path / relative
+            path = self.path / checked(relative)
             if not path.exists():
                 raise Conflict(f'source "{self.name}": file "{path}" is gone', hint="Put it back: its epoch is needed again.")
             facts = path.stat()

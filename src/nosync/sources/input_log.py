@@ -22,9 +22,12 @@ from nosync.journal.names import source_folder
 from nosync.journal.taken import Taken
 from nosync.model import source as protocols
 from nosync.model.bound import BoundSource
-from nosync.model.errors import Unavailable
+from nosync.model.errors import Unavailable, reading
 from nosync.model.source import Slice
-from nosync.model.store import fingerprint
+from nosync.model.store import checked, fingerprint
+from nosync.store.disk import told
+
+RESTORE = "Start again: it is fetched from the remote if that has it, else its epoch is rolled back."
 
 
 def logged(source: BoundSource, name: str, schema: StructType, spark: SparkSession) -> BoundSource:
@@ -91,8 +94,12 @@ class InputLog:
         return {f"{source_folder(self.name)}/{slice['file']}": slice["mark"]}
 
     def _stored(self, slice: Slice) -> pa.Table:
-        with pa.OSFile(str(self.folder / slice["file"]), "rb") as file:
-            return fitted(pa.ipc.open_file(file).read_all(), arrow_schema(self.schema, f'source "{self.name}"'))
+        """The rows of a slice; `Corrupt` where its file is not what was written."""
+        path = self.folder / checked(slice["file"])
+        with told(f'"{path}" could not be read'):
+            content = path.read_bytes()
+        with reading(f'"{path}", rows of source "{self.name}",', RESTORE):
+            return fitted(_table_in(content), arrow_schema(self.schema, f'source "{self.name}"'))
 
     def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
         table = self._stored(slice)
@@ -119,6 +126,16 @@ class InputLog:
         """Its files are the flow's to delete."""
         if self.source.trim is not None:
             self.source.trim(_inner(slice))
+
+
+def _table_in(content: bytes) -> pa.Table:
+    """The rows in bytes that somebody else may have written: no offset may lead out of them. `ValueError` where they hold no table."""
+    try:
+        table = pa.ipc.open_file(pa.py_buffer(content)).read_all()
+    except OSError as error:  # Arrow's word for a file that is cut off
+        raise ValueError(str(error)) from error
+    table.validate(full=True)
+    return table
 
 
 def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:

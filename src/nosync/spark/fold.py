@@ -109,7 +109,7 @@ class RecordTask:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         for shard in (shard for batch in batches for shard in batch.column(0).to_pylist()):
-            for block in (block for layer in self.record.cover(shard) for block in layer.blocks):
+            for block in (block for layer in self.record.cover(shard) for block in layer.verified()):
                 columns = [block.column(name) for name in self.output.names[:-2]]
                 yield from emitted(self.output, [*columns, block.column("_hash").view(pa.int64()), block.column("_count")])
 

@@ -14,7 +14,8 @@ from nosync.model.layers import Covers, Kind
 from nosync.model.shards import shard_of
 from nosync.spark.receipts import Receipt
 from nosync.spark.worker import settle_in
-from nosync.state.layer import Layer, LayerCache, split_blocks, write_layer
+from nosync.state.cache import LayerCache
+from nosync.state.layer import Layer, split_blocks, write_layer
 from nosync.state.search import BloomUse
 
 LAYERS = LayerCache(limit=1024)  # memory maps, one per process: Spark reuses its Python workers
@@ -50,7 +51,7 @@ class Work:
         """The layers of a shard as of the previous epoch, newest first. What earlier runs left is verified as it is read."""
         layers = [LAYERS.open(self.home, info) for info in self.covers.get(shard, ())]
         for layer in layers:
-            if f"-{self.run}-" not in layer.info.path:
+            if f"-{self.run}-" not in layer.info.path.rpartition("/")[2]:
                 layer.doubt()
         return layers
 

@@ -17,8 +17,8 @@ O(blocks); `verify` is for whoever reads all of it anyway, or from a tier that m
 """
 
 import os
+import stat
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import xxhash
 
-from nosync.model.errors import Corrupt
+from nosync.model.errors import Corrupt, reading
 from nosync.model.identifiers import Epoch, Shard, TraceName
 from nosync.model.layers import Kind, LayerInfo
 from nosync.state.bloom import BLOOM, LEAST_ROWS, Words, bloom_of, words_of
@@ -74,6 +74,10 @@ class Layer:
         if self._doubted is None:
             self._doubted = set(range(len(self.blocks)))
 
+    def raw_hashes(self, block: int) -> Hashes:
+        """The block's hashes as they are, verified or not."""
+        return self._hashes[block]
+
     def hashes(self, block: int) -> Hashes:
         """The block's hashes, ascending, without a copy."""
         self._settle(block)
@@ -89,8 +93,15 @@ class Layer:
             verify_block(self, block)
             self._doubted.discard(block)
 
+    def verified(self) -> Iterator[pa.RecordBatch]:
+        """All blocks, each verified first where that is still to be done."""
+        for number, block in enumerate(self.blocks):
+            self._settle(number)
+            yield block
+
     def column(self, block: int, name: str) -> pa.Array | None:
         """The column in one block; None when the layer does not carry it."""
+        self._settle(block)
         index = self._columns.get(name)
         return None if index is None else self.blocks[block].column(index)
 
@@ -141,13 +152,15 @@ def open_layer(home: Path | str, info: LayerInfo) -> Layer:
         facts = file.stat()
     except FileNotFoundError:
         raise Corrupt(f'layer "{info.path}" is missing', RECOVER) from None
-    if facts.st_size != info.bytes:
+    if facts.st_size != info.bytes or not stat.S_ISREG(facts.st_mode):
         raise Corrupt(f'layer "{info.path}" has {facts.st_size} bytes instead of {info.bytes}', RECOVER)
-    try:
-        layer = _map(file, info)
-    except (pa.ArrowException, OSError, KeyError, IndexError, ValueError) as error:
-        raise Corrupt(f'layer "{info.path}" is not readable: {error}', RECOVER) from error
-    _check_facts(layer)
+    with reading(f'layer "{info.path}"', RECOVER):
+        try:
+            layer = _map(file, info)
+        except OSError as error:  # Arrow's word for a file that is cut off
+            raise Corrupt(f'layer "{info.path}" is not readable: {error}', RECOVER) from error
+        _check_facts(layer)
+        _check_columns(layer)
     layer.inode = facts.st_ino
     return layer
 
@@ -162,50 +175,18 @@ def verify(layer: Layer) -> Layer:
 
 
 def verify_block(layer: Layer, number: int) -> None:
-    """Compare one block with its checksum."""
+    """Compare one block with its checksum, and look at every offset and every text in it: a checksum does not say who has made it, and
+    an offset that leads out of the block would take the process with it.
+    """
     block = layer.raw[number]
     try:
-        block.validate()  # changed offsets must not be followed by the serialiser
-        intact = _checksum(block) == layer.checksums[number]
+        block.validate(full=True)
+        hashes = layer.raw_hashes(number)
+        intact = _checksum(block) == layer.checksums[number] and bool((hashes[1:] >= hashes[:-1]).all())
     except pa.ArrowException:
         intact = False
     if not intact:
         raise Corrupt(f'block {number} of layer "{layer.info.path}" has changed since it was written', RECOVER)
-
-
-class LayerCache:
-    """Open layers by path, the least recently used forgotten first. Safe to share between threads."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._lock = threading.Lock()
-        self._layers: OrderedDict[str, Layer] = OrderedDict()
-
-    def open(self, home: Path | str, info: LayerInfo) -> Layer:
-        """The layer, mapped at most once while it stays among the `limit` most recently used, and anew where a recovery has replaced it."""
-        key = f"{home}/{info.path}"
-        with self._lock:
-            layer = self._layers.get(key)
-            if layer is not None and layer.info == info and _inode(key) in (None, layer.inode):
-                self._layers.move_to_end(key)
-                return layer
-        layer = open_layer(home, info)  # outside the lock: two threads may both map it, which costs little
-        with self._lock:
-            self._layers[key] = layer
-            self._layers.move_to_end(key)
-            while len(self._layers) > self._limit:
-                self._layers.popitem(last=False)
-        return layer
-
-    def __len__(self) -> int:
-        return len(self._layers)
-
-
-def _inode(path: str) -> int | None:
-    try:
-        return os.stat(path).st_ino
-    except FileNotFoundError:
-        return None  # what is mapped can still be read
 
 
 def split_blocks(batch: pa.RecordBatch, rows: int = 262_144, bytes: int = 64 << 20) -> list[pa.RecordBatch]:
@@ -302,6 +283,17 @@ def _map(file: Path, info: LayerInfo) -> Layer:
         blocks.append(block)
         checksums.append(metadata[b"checksum"].decode())
     return Layer(info, reader.schema, blocks, checksums)
+
+
+def _check_columns(layer: Layer) -> None:
+    """The columns that every layer of its kind has, and whether the blocks follow one another."""
+    for field in _BARE[layer.info.kind]:
+        if layer.schema.field(field.name).type != field.type:
+            raise ValueError(f'"{field.name}" is {layer.schema.field(field.name).type}')
+        if any(block.column(field.name).null_count for block in layer.blocks):
+            raise ValueError(f'"{field.name}" has nulls')
+    if bool((layer.firsts > layer.lasts).any()) or bool((layer.lasts[:-1] > layer.firsts[1:]).any()):
+        raise ValueError("its blocks are not in order")
 
 
 def _check_facts(layer: Layer) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from nosync.model.errors import Conflict
+from nosync.model.store import checked
 from nosync.store.failures import FORBIDDEN, from_disk
 
 SYNCS_AT_ONCE = 8
@@ -35,7 +36,7 @@ class LocalDisk:
 
     def path(self, name: str) -> Path:
         """The file behind a name."""
-        return self.root / name
+        return self.root / checked(name)
 
     def create(self, name: str, content: bytes) -> None:
         path = self.path(name)
@@ -72,8 +73,8 @@ class LocalDisk:
         return facts.st_size if stat.S_ISREG(facts.st_mode) else None
 
     def sizes(self, folder: str) -> dict[str, int]:
-        with told(f'"{self.path(folder)}" could not be listed'):
-            return dict(_files_below(self.path(folder), folder.strip("/")))
+        with told(f'"{self.root / folder}" could not be listed'):
+            return dict(_files_below(self.root / folder, folder.strip("/")))
 
     def delete(self, name: str) -> None:
         path = self.path(name)

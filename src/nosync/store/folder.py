@@ -66,6 +66,6 @@ class FolderBucket:
 
     def _sync(self) -> None:
         for folder in list(self._unsynced):
-            self._disk.sync_folders([f"{folder.relative_to(self._disk.root)}/name"])
+            self._disk.sync_folders([str(folder.relative_to(self._disk.root) / "name")])
             self._unsynced.discard(folder)
             self._trusted.add(folder)

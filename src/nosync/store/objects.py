@@ -14,7 +14,7 @@ from typing import cast
 from urllib.parse import urlsplit
 
 from nosync.model.errors import Corrupt, OutcomeUnknown
-from nosync.model.store import Disk
+from nosync.model.store import Disk, checked
 from nosync.store.addresses import address_of, client_of, folder_of
 from nosync.store.bucket import Bucket, CloudBucket
 from nosync.store.disk import LocalDisk, told, whole_file
@@ -102,6 +102,7 @@ class Objects:
 
 def key_of(name: str) -> str:
     """The object that holds a name."""
+    checked(name)
     return name + ENDING if name.endswith(".arrow") else name
 
 

@@ -50,7 +50,7 @@ def _block(content: bytes) -> tuple[bool, int, bytes, bytes] | None:
     if len(content) < HEAD.size:
         return None
     magic, by_place, length, size = HEAD.unpack_from(content)
-    if magic != MAGIC or by_place > 1 or length > BLOCK:
+    if magic != MAGIC or by_place > 1 or length > BLOCK or size > 2 * BLOCK:
         raise OSError("no block begins where one should")
     end = HEAD.size + size
     return None if len(content) < end else (bool(by_place), length, content[HEAD.size : end], content[end:])

@@ -94,5 +94,5 @@ def layers_of(record: Record) -> Iterable[LayerInfo]:
 def synced_number(disk: Disk, chain: Chain) -> RecordNumber:
     """Up to which record this home's files are known to be synced."""
     number, _, digest = (disk.read(SYNCED) or b"").partition(b" ")
-    known = RecordNumber(number) if number.isdigit() else NO_RECORD
+    known = RecordNumber(number) if number.isdigit() and len(number) <= 16 else NO_RECORD
     return known if chain.base <= known <= chain.number and chain.digest_at(known).encode() == digest else NO_RECORD
