@@ -16,7 +16,8 @@ from nosync.model.errors import (
     Refused,
     Unavailable,
 )
-from nosync.model.source import Source
+from nosync.model.sink import Changes, Identity, Promise, Sink
+from nosync.model.source import Slice, Source, Taken
 from nosync.runtime.run import Run
 from nosync.sinks.console import console
 from nosync.sinks.foreach_epoch import foreachEpoch
@@ -26,20 +27,26 @@ from nosync.sources.memory import memory
 from nosync.sources.rate import rate
 
 __all__ = [
+    "Changes",
     "Conflict",
     "Corrupt",
     "Failed",
     "Fenced",
     "Flow",
     "Home",
+    "Identity",
     "Internal",
     "Invalid",
     "NosyncError",
     "NotInHistory",
     "OutcomeUnknown",
+    "Promise",
     "Refused",
     "Run",
+    "Sink",
+    "Slice",
     "Source",
+    "Taken",
     "Unavailable",
     "console",
     "files",

@@ -1,5 +1,6 @@
 """Sinks get every epoch's changes, in order; what they promise is said; what they cannot take stops the flow and comes again."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def test_a_folder_of_parquet_has_one_file_an_epoch_that_adds_up_to_the_result(fl
         for rows in ([("a", 1), ("b", 2)], [("a", 3)], [("c", 0)]):
             source.add(rows)
             run.processAllAvailable()
-    files = sorted((tmp_path / "out").iterdir())
+    files = sorted((tmp_path / "out").glob("*.parquet"))
     assert [file.name for file in files] == [f"epoch-{epoch:012d}.parquet" for epoch in (1, 2, 3)]
     second = pq.read_table(files[1]).to_pylist()
     assert sorted((row["k"], row["t"], row["_epoch"], row["_diff"]) for row in second) == [("a", 1, 2, -1), ("a", 4, 2, 1)]
@@ -94,10 +95,57 @@ def test_an_epoch_that_a_function_refuses_stops_the_flow_and_comes_again(
     assert got == [1]
 
 
+class Doors:
+    """Notes what is done to it; some doors stick."""
+
+    promise = ns.Promise("repeating", "it only looks")
+
+    def __init__(self, notes: list[str], name: str, stuck: str = "") -> None:
+        self.notes, self.name, self.stuck = notes, name, stuck
+
+    def _note(self, what: str) -> None:
+        self.notes.append(f"{what} {self.name}")
+        if what == self.stuck:
+            raise RuntimeError("stuck")
+
+    def open(self, run: str, identity: ns.Identity) -> None:
+        assert run and identity == ns.Identity("shop", self.name, identity.history) and identity.history
+        self._note("open")
+
+    def deliver(self, epoch: int, changes: ns.Changes) -> None:
+        self._note("deliver")
+
+    def close(self) -> None:
+        self._note("close")
+
+
+@pytest.mark.parametrize(
+    ("stuck", "words"),
+    [
+        ("", None),
+        ("open", 'sink "b" cannot be opened: RuntimeError: stuck'),
+        ("deliver", 'sink "b" did not take epoch 1: RuntimeError: stuck'),
+        ("close", 'sink "b" cannot be closed: RuntimeError: stuck'),
+    ],
+)
+def test_what_was_opened_is_closed_however_the_run_ends(
+    flow: ns.Flow, source: Any, tmp_path: Path, stuck: str, words: str | None
+) -> None:
+    notes: list[str] = []
+    for name in ("a", "b"):
+        flow.sink(name, sums(flow), Doors(notes, name, stuck if name == "b" else ""))
+    source.add([("a", 1)])
+    with pytest.raises(ns.Failed, match=words) if words else nullcontext(), flow.start(home=tmp_path, shards=1) as run:
+        run.processAllAvailable()
+    opened = {"a"} if stuck == "open" else {"a", "b"}
+    assert sorted(note for note in notes if note.startswith("close")) == [f"close {name}" for name in sorted(opened)]
+    assert set(notes[-len(opened) :]) == {f"close {name}" for name in opened}
+
+
 def test_a_sink_that_cannot_be_is_refused(flow: ns.Flow, tmp_path: Path) -> None:
     with pytest.raises(ns.Invalid, match='release="now" is not known'):
         flow.sink("out", sums(flow), ns.console(), release="now")  # type: ignore[arg-type]
     (tmp_path / "file").write_text("")
     flow.sink("out", sums(flow), ns.parquet(tmp_path / "file"))
-    with pytest.raises(ns.Invalid, match="cannot be made"):
+    with pytest.raises(ns.Invalid, match="cannot be written"):
         flow.start(home=tmp_path / "home")

@@ -18,13 +18,13 @@ from nosync.graph.nodes import SourceNode
 from nosync.model.bound import BoundSource, bound
 from nosync.model.errors import Conflict, Invalid
 from nosync.model.safety import Release
-from nosync.model.sink import Promise, Target
+from nosync.model.sink import BoundSink, Promise, Sink
 from nosync.model.source import Source
 from nosync.observe.drawing import drawn
 from nosync.observe.text import in_words
 from nosync.runtime.change import CHOICES, Changed
 from nosync.runtime.durability import DURABILITY, durability_of
-from nosync.runtime.program import Program, Sink
+from nosync.runtime.program import Program
 from nosync.runtime.run import Run, trigger_of
 from nosync.sources import rejection
 from nosync.sources.change_log import ChangeLog, reading_of
@@ -44,7 +44,7 @@ class Flow:
         self._sources: dict[str, BoundSource] = {}
         self._frames: dict[str, DataFrame] = {}
         self._functions: dict[str, str] = {}
-        self._sinks: dict[str, Sink] = {}
+        self._sinks: dict[str, BoundSink] = {}
         self._run: Run | None = None
 
     def source(
@@ -146,8 +146,8 @@ class Flow:
                 known = ", ".join(self._frames) or "no sources"
                 raise Invalid(f"the statement is not valid: {words_of(error)}", hint=f"There are: {known}.") from None
 
-    def sink(self, name: str, query: DataFrame, target: Target, release: Release = "safe") -> None:
-        """Sends what each epoch adds to the query's result, and removes from it, to a target.
+    def sink(self, name: str, query: DataFrame, sink: Sink, release: Release = "safe") -> None:
+        """Sends what each epoch adds to the query's result, and removes from it, to a sink.
 
         `release="safe"` holds an epoch back until it survives every failure that the run is protected against; `"computed"` only until
         it can be
@@ -164,7 +164,7 @@ class Flow:
             raise Invalid(f'sink "{name}": {words_of(error)}', hint="Correct the query.") from None
         for function in _functions(analyzed(query)):
             self._functions[function] = name
-        self._sinks[name] = Sink(target, release)
+        self._sinks[name] = BoundSink(sink, release)
 
     def guarantees(self) -> dict[str, Promise]:
         """What each sink's output promises after a failure, and why."""

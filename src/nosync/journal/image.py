@@ -45,9 +45,12 @@ class Begun(NamedTuple):
 
 @dataclass
 class Image:
-    """The flow as of record `number`. `epoch` is the newest computed one, 0 before the first; covers are known from epoch `since` on."""
+    """The flow as of record `number`. `epoch` is the newest computed one, 0 before the first; covers are known from epoch `since` on.
+
+    `history` is the run that began it all: what tells this line of history from any other, also of a flow of the same name."""
 
     number: RecordNumber = NO_RECORD
+    history: str = ""
     declared: Declared | None = None
     started: Started | None = None
     opened: dict[Epoch, Opened] = field(default_factory=dict)
@@ -78,6 +81,7 @@ class Image:
                 self._keep(frozenset(entry.feeders))
             case Started():
                 self.started = entry
+                self.history = self.history or entry.run
             case Opened():
                 self.opened[entry.epoch] = entry
                 self.opened_in[entry.epoch] = number
@@ -251,7 +255,9 @@ def fold(entries: Iterable[Entry]) -> Image:
 
 
 _CHECKS = checks_of(Image)
-_PLAIN = ("number", "epoch", "since", "rows", "rejected", "kept_layers", "kept_bytes", "reached", "releasing", "released", "trimmed")
+_PLAIN = (
+    "number", "history", "epoch", "since", "rows", "rejected", "kept_layers", "kept_bytes", "reached", "releasing", "released", "trimmed",
+)  # fmt: skip
 
 
 def to_text(image: Image) -> dict[str, Any]:

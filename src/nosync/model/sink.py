@@ -1,38 +1,100 @@
-"""Where output goes, and what it promises."""
+"""What a sink is: where the changes of a query go, and what it promises. Small enough to write one's own, without a base class."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from nosync.model.identifiers import Epoch
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    from nosync.model.safety import Release
+
 Guarantee = Literal["precise", "repeating", "convergent", "divergent", "gap"]
+Fencing = Literal["none", "checked", "atomic"]
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What a sink's output promises after a failure, and the weakest link that decides it."""
+    """What a sink's output promises after a failure, and the weakest link that decides it.
+
+    `fencing` is what becomes of an epoch that a run still delivers after a newer one took over. "none": it arrives. "checked": the sink
+    looks for a newer run before each epoch, so one under way may arrive. "atomic": the target itself refuses it.
+    """
 
     guarantee: Guarantee
     reason: str
+    fencing: Fencing = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Whose output a target gets. `history` is the same for all runs that go on with one another, and of no other home: two histories in
+    one target are nobody's output, so a sink marks its target with this and refuses one that is marked otherwise.
+    """
+
+    flow: str
+    sink: str
+    history: str
+
+
+class Changes(Protocol):
+    """One epoch's output: the query's columns, `_epoch`, and `_diff` (how often a row comes, negative: goes). Always the same rows in the
+    same order, whenever the epoch is delivered."""
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def empty(self) -> bool:
+        """Whether the epoch changes nothing."""
+
+    @property
+    def schema(self) -> "pa.Schema": ...
+
+    def batches(self) -> "Iterator[pa.RecordBatch]":
+        """Block by block, for more than fits into memory."""
+
+    def table(self) -> "pa.Table": ...
+
+    def frame(self) -> "DataFrame":
+        """An ordinary DataFrame that reads the rows when it is used."""
+
+
+class Sink(Protocol):
+    """What a user passes to `flow.sink`. One run uses it from one thread at a time."""
+
+    @property
+    def promise(self) -> Promise:
+        """What the output promises after a failure as far as this sink is concerned."""
+
+    def open(self, run: str, identity: Identity) -> None:
+        """Called when a run starts, before anything else: checks that the target can be written and belongs to this output. `run` is the
+        id of the run; the number before its first dot is greater for a later run."""
+
+    def deliver(self, epoch: int, changes: Changes) -> None:
+        """All of an epoch's output; epochs come in order. Raise `Unavailable` to be given it again later, `Fenced` if a newer run writes
+        there; anything else ends the run, and the next one delivers the epoch again."""
+
+    def close(self) -> None:
+        """Called once when the run ends, however it ends. Nothing is delivered after it."""
+
+
+@dataclass(frozen=True)
+class BoundSink:
+    """A sink as part of a flow, and when it gets an epoch."""
+
+    sink: Sink
+    release: "Release"
 
 
 class Outlet(Protocol):
-    """Takes the output of a sink, one epoch after the other."""
+    """Takes the output of a flow's sinks, one epoch after the other."""
 
     def precise(self, sink: str) -> bool:
         """Whether the sink makes nothing of an epoch that it had before."""
 
     def deliver(self, sink: str, epoch: Epoch) -> None:
         """All of an epoch's output. `Unavailable` means: try this epoch again later."""
-
-
-class Target(Protocol):
-    """What a user passes to `flow.sink`. `changes` is what the epoch's output can be read from."""
-
-    @property
-    def promise(self) -> Promise: ...
-
-    def start(self, flow: str, sink: str) -> None:
-        """Called when a run starts: checks that the target can be written."""
-
-    def deliver(self, epoch: Epoch, changes: Any) -> None: ...

@@ -1,6 +1,7 @@
 """What a sink gets of an epoch: the rows that it adds and removes, read from the layers that the epoch left."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,14 +13,15 @@ from nosync.journal.journal import Journal
 from nosync.model.errors import Failed, NosyncError
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import LayerInfo
+from nosync.model.sink import Identity, Sink
 from nosync.runtime.program import Program
 from nosync.spark.read import changes_frame
 from nosync.state.layer import open_layer, verify
 
 
 @dataclass(frozen=True)
-class Changes:
-    """One epoch's output: the query's columns, `_epoch`, and `_diff` (how often a row comes, negative: goes)."""
+class LayerChanges:
+    """`Changes` in the layers of an epoch."""
 
     spark: SparkSession
     home: str
@@ -27,6 +29,10 @@ class Changes:
     epoch: Epoch
     columns: StructType
     layers: tuple[LayerInfo, ...]
+
+    @property
+    def empty(self) -> bool:
+        return not self.layers
 
     @property
     def schema(self) -> pa.Schema:
@@ -49,30 +55,53 @@ class Changes:
 
 
 class LayerOutlet:
-    """Hands epochs to the targets of a program's sinks."""
+    """Hands epochs to the sinks of a program. Making one opens them all, or none."""
 
     def __init__(self, program: Program, journal: Journal, home: str) -> None:
         self.program, self.journal, self.home = program, journal, home
-        for name, sink in program.sinks.items():
-            sink.target.start(program.name, name)
+        self._open: dict[str, Sink] = {}
+        try:
+            for name, found in program.sinks.items():
+                with _failing(f'sink "{name}" cannot be opened', hint="Correct the cause and start the flow on the same home."):
+                    found.sink.open(journal.run, Identity(program.name, name, journal.image.history))
+                self._open[name] = found.sink
+        except NosyncError:
+            with suppress(NosyncError):  # what went wrong first is what matters
+                self.close()
+            raise
+
+    def close(self) -> None:
+        """Closes what is open, however the run ended; says afterwards what could not be closed."""
+        with ExitStack() as closing:
+            while self._open:
+                name, sink = self._open.popitem()
+                closing.enter_context(_failing(f'sink "{name}" cannot be closed', hint="It has all epochs that it took."))
+                closing.callback(sink.close)
 
     def precise(self, sink: str) -> bool:
-        return self.program.sinks[sink].target.promise.guarantee == "precise"
+        return self.program.sinks[sink].sink.promise.guarantee == "precise"
 
     def deliver(self, sink: str, epoch: Epoch) -> None:
         node = self.program.graph.sinks[sink]
         with self.journal.lock:
             shards = self.journal.image.traces.get(node.trace, {})
             layers = [layer for shard in sorted(shards) for layer in _newest(shards[shard], epoch)]
-        changes = Changes(self.program.spark, self.home, self.program.name, epoch, node.schema, tuple(layers))
-        try:
-            self.program.sinks[sink].target.deliver(epoch, changes)
-        except NosyncError:
-            raise
-        except Exception as error:
-            words = f"{type(error).__name__}: {error}".splitlines()[0]
-            hint = "The epoch will be delivered again: correct the cause and start the flow on the same home."
-            raise Failed(f'sink "{sink}" did not take epoch {epoch}: {words}', hint=hint) from error
+        changes = LayerChanges(self.program.spark, self.home, self.program.name, epoch, node.schema, tuple(layers))
+        hint = "The epoch will be delivered again: correct the cause and start the flow on the same home."
+        with _failing(f'sink "{sink}" did not take epoch {epoch}', hint):
+            self._open[sink].deliver(epoch, changes)
+
+
+@contextmanager
+def _failing(what: str, hint: str) -> Iterator[None]:
+    """Whatever else somebody's sink raises is an error of theirs."""
+    try:
+        yield
+    except NosyncError:
+        raise
+    except Exception as error:
+        words = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise Failed(f"{what}: {words}", hint=hint) from error
 
 
 def _newest(layers: list[LayerInfo], epoch: Epoch) -> list[LayerInfo]:

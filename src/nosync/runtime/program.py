@@ -16,20 +16,11 @@ from nosync.journal.entries import Declared
 from nosync.model.bound import BoundSource
 from nosync.model.identifiers import TraceName, all_shards
 from nosync.model.picture import Box, Picture
-from nosync.model.safety import Release
-from nosync.model.sink import Promise, Target
+from nosync.model.sink import BoundSink, Promise
 from nosync.recovery.plan import Shape
 from nosync.runtime.change import difference, names_for
 from nosync.runtime.takeover import Change
 from nosync.spark.session import settings_of
-
-
-@dataclass(frozen=True)
-class Sink:
-    """Where the changes of a query go, and when."""
-
-    target: Target
-    release: Release
 
 
 @dataclass(frozen=True)
@@ -41,7 +32,7 @@ class Program:
     graph: Graph
     sources: dict[str, BoundSource]
     functions: dict[str, str]
-    sinks: dict[str, Sink] = field(default_factory=dict)
+    sinks: dict[str, BoundSink] = field(default_factory=dict)
 
     def declaration(self, shards: int, retired: Iterable[str] = ()) -> Declared:
         """What the journal records of the program, and compares it by."""
@@ -102,12 +93,12 @@ class Program:
         """What each sink's output promises after a failure, by its weakest link."""
         return {name: self._promise(name, sink) for name, sink in self.sinks.items()}
 
-    def _promise(self, name: str, sink: Sink) -> Promise:
+    def _promise(self, name: str, bound: BoundSink) -> Promise:
         unsure = [one.name for one in above(self.graph.sinks[name]) if is_recorded(one)]
-        if not unsure or sink.release == "safe":
-            return sink.target.promise
+        if not unsure or bound.release == "safe":
+            return bound.sink.promise
         why = f'"{unsure[0]}" is not deterministic: an epoch that is released, then lost with the host, comes out anew; "safe" would wait'
-        return Promise("divergent", why)
+        return Promise("divergent", why, bound.sink.promise.fencing)
 
     def _stepwise(self) -> list[TraceName]:
         """Traces that come out right only epoch by epoch; those that go by event time are among them."""

@@ -252,6 +252,10 @@ class Run:
         self._opener.stop()
         self._tending.stop()
         self._stepping.close()
+        try:
+            self._stepping.outlet.close()
+        except NosyncError as error:
+            self._error = self._error or error
         with self._changed:
             self._active = False
             self._message = "Stopped" if self._error is None else "Failed"

@@ -75,12 +75,12 @@ class Stepping:
         graph = program.graph
         self.epochs = Epochs(self.journal, program.sources, self.engine, clock, bool(graph.statics), closings(graph))
         sinks = {name: sink.release for name, sink in program.sinks.items()}
-        outlet = LayerOutlet(program, self.journal, str(self.home))
+        self.outlet = LayerOutlet(program, self.journal, str(self.home))
         trims = {name: source.trim for name, source in program.sources.items() if source.trim is not None}
         self.courier = courier_for(remote, self.disk)
         self.upkeep = Upkeep(
-            self.journal, self.disk, remote, sinks, outlet, trims, most_layers=most_layers, trim_batch=TRIM_BATCH, carrier=self.courier,
-            marks_of=marks_of(program.sources),
+            self.journal, self.disk, remote, sinks, self.outlet, trims, most_layers=most_layers, trim_batch=TRIM_BATCH,
+            carrier=self.courier, marks_of=marks_of(program.sources),
         )  # fmt: skip
         self.merger = Merger(str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks), expiries(graph))
 

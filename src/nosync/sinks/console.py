@@ -1,12 +1,8 @@
 """The terminal: each epoch's first rows."""
 
 from dataclasses import dataclass
-from typing import Any
 
-import pyarrow as pa
-
-from nosync.model.identifiers import Epoch
-from nosync.model.sink import Promise
+from nosync.model.sink import Changes, Identity, Promise
 
 
 def console(rows: int = 20) -> "Console":
@@ -24,11 +20,14 @@ class Console:
     def promise(self) -> Promise:
         return Promise("repeating", "what was printed before a crash cannot be taken back")
 
-    def start(self, flow: str, sink: str) -> None:
+    def open(self, run: str, identity: Identity) -> None:
         """A terminal needs nothing."""
 
-    def deliver(self, epoch: Epoch, changes: Any) -> None:
-        table: pa.Table = changes.table()
+    def deliver(self, epoch: int, changes: Changes) -> None:
+        table = changes.table()
         print(f"-------- epoch {epoch}: {table.num_rows:,} changes")
         if table.num_rows:
             print(table.slice(0, self.rows).to_pandas().to_string(index=False))
+
+    def close(self) -> None:
+        """Nothing is held."""

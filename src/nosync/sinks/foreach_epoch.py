@@ -6,8 +6,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from nosync.model.identifiers import Epoch
-from nosync.model.sink import Promise
+from nosync.model.sink import Changes, Identity, Promise
 
 
 def foreachEpoch(function: Callable[[DataFrame, int], Any], idempotent: bool = False) -> "ForeachEpoch":  # noqa: N802 (as PySpark's foreachBatch)
@@ -32,8 +31,11 @@ class ForeachEpoch:
             return Promise("precise", "the function makes nothing of an epoch that it had before (idempotent=True)")
         return Promise("repeating", "a crash between the call and its record calls the function again with the same epoch")
 
-    def start(self, flow: str, sink: str) -> None:
+    def open(self, run: str, identity: Identity) -> None:
         """A function needs nothing."""
 
-    def deliver(self, epoch: Epoch, changes: Any) -> None:
+    def deliver(self, epoch: int, changes: Changes) -> None:
         self.function(changes.frame(), epoch)
+
+    def close(self) -> None:
+        """Nothing is held."""
