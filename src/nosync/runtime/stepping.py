@@ -35,6 +35,7 @@ from nosync.runtime.takeover import Change, Takeover, Taking, check_possible
 from nosync.spark.engine import WIDE_BYTES, SparkEngine
 from nosync.spark.session import check_home
 from nosync.state.layer import open_layer, verify
+from nosync.state.private import make_folder
 from nosync.store.disk import LocalDisk
 from nosync.tiers.courier import courier_for
 from nosync.tiers.host import synced_number
@@ -58,7 +59,7 @@ class Stepping:
     ) -> None:
         self.program, self.home, self.clock, self.remote = program, home.absolute(), clock, remote
         self.disk = disk or LocalDisk(self.home)
-        self.home.mkdir(parents=True, exist_ok=True)
+        make_folder(self.home)
         check_home(program.spark, self.home)
         self._check(shards, changed)
         runner = this_process(clock())

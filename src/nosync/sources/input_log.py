@@ -8,7 +8,6 @@ same slice.
 
 import uuid
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,7 +24,8 @@ from nosync.model.bound import BoundSource
 from nosync.model.errors import Unavailable, reading
 from nosync.model.source import Slice
 from nosync.model.store import checked, fingerprint
-from nosync.store.disk import told
+from nosync.state.private import make_folder
+from nosync.store.disk import told, whole_file
 
 RESTORE = "Start again: it is fetched from the remote if that has it, else its epoch is rolled back."
 
@@ -54,7 +54,7 @@ class InputLog:
 
     def start(self, folder: Path, taken: protocols.Taken) -> None:
         self.folder, self.unwritten = folder, None
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         latest = None if taken.latest is None else _inner(taken.latest)
         self.source.start(folder, Taken(lambda: map(_inner, taken), latest, taken.marks))
 
@@ -76,13 +76,10 @@ class InputLog:
             writer.write_table(table)
         content = buffer.getvalue().to_pybytes()
         name = f"{uuid.uuid4().hex}.arrow"
-        temporary = self.folder / f".{name}"
         try:
-            temporary.write_bytes(content)
-            temporary.rename(self.folder / name)
+            with whole_file(self.folder / name) as file:
+                file.write(content)
         except OSError as error:
-            with suppress(OSError):
-                temporary.unlink()
             words = f'source "{self.name}": {table.num_rows:,} rows could not be written into the home: {error.strerror or error}'
             raise Unavailable(words, hint="Make room or restore access: it is tried again, and the rows wait.") from error
         return {"file": name, "rows": table.num_rows, "bytes": len(content), "mark": fingerprint(content), "inner": inner}

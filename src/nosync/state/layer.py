@@ -33,6 +33,7 @@ from nosync.model.identifiers import Epoch, Shard, TraceName
 from nosync.model.layers import Kind, LayerInfo
 from nosync.state.bloom import BLOOM, LEAST_ROWS, Words, bloom_of, words_of
 from nosync.state.canonical import rows_equal
+from nosync.state.private import make_folder, open_private
 
 FORMAT = "2"
 READABLE = ("1", FORMAT)
@@ -133,7 +134,7 @@ def write_layer(
         first, remaining, schema = _sieved(first), map(_sieved, remaining), None
     bare = (schema or (first.schema if first is not None else _BARE[kind])).remove_metadata()
     target = Path(home) / path
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     temporary = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}")
     try:
         rows, checksums = _write_blocks(temporary, bare.with_metadata(facts), first, remaining)
@@ -254,6 +255,7 @@ def _write_blocks(
     file: Path, schema: pa.Schema, first: pa.RecordBatch | None, remaining: Iterator[pa.RecordBatch]
 ) -> tuple[int, list[str]]:
     rows, checksums = 0, []
+    os.close(open_private(str(file), os.O_CREAT | os.O_WRONLY))  # Arrow opens what is there, and leaves its permissions
     with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
         block = first
         while block is not None:

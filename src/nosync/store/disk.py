@@ -1,7 +1,7 @@
 """Files below a folder: where journal and layers live first.
 
 Promise: a name shows its whole content or is not there, also after a crash of the process. Writing ends in the page cache;
-what `sync_files` and `sync_folders` returned from survives a restart of the host.
+what `sync_files` and `sync_folders` returned from survives a restart of the host. Files and folders are for their owner alone.
 
 A file is written as `.<random>` beside its name and then linked or renamed to it. Files that begin with a dot are such beginnings,
 or what a crash left of them: no listing shows them.
@@ -19,6 +19,7 @@ from typing import IO
 
 from nosync.model.errors import Conflict
 from nosync.model.store import checked
+from nosync.state.private import make_folder, open_private
 from nosync.store.failures import FORBIDDEN, from_disk
 
 SYNCS_AT_ONCE = 8
@@ -179,10 +180,10 @@ def whole_file(
 
 def _opened(beginning: str, folder: Path) -> IO[bytes]:
     try:
-        return open(beginning, "xb")
+        return open(beginning, "xb", opener=open_private)
     except FileNotFoundError:
-        folder.mkdir(parents=True, exist_ok=True)
-        return open(beginning, "xb")
+        make_folder(folder)
+        return open(beginning, "xb", opener=open_private)
 
 
 def _files_below(folder: Path, name: str) -> Iterator[tuple[str, int]]:
