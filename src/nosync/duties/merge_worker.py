@@ -10,7 +10,7 @@ from nosync.model.layers import LayerInfo
 from nosync.state.expiry import Expired
 from nosync.state.layer import open_layer, verify, write_layer
 from nosync.state.merge import merge_diffs, merge_upserts, union_schema
-from nosync.tiers.background import step_back
+from nosync.tiers.background import arguments, step_back
 
 LOWEST = 19
 
@@ -42,7 +42,7 @@ def merge(home: str, flow: str, run: str, order: dict[str, Any]) -> LayerInfo:
 
 
 def main() -> None:
-    home, flow, run = sys.argv[1:4]
+    home, flow, run = arguments()
     step_back(LOWEST)
     for line in sys.stdin:
         try:

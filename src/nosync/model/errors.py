@@ -6,16 +6,18 @@ Every error names the object and quotes the user's text in one factual line; the
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from nosync.model.secrets import redacted
+
 LONGEST = 1000  # characters of a message that quotes what was read
 
 
 class NosyncError(Exception):
-    """Base of all errors of this library. `str()` gives the message and, on a line of its own, the hint."""
+    """Base of all errors of this library. `str()` gives the message and, on a line of its own, the hint; neither has passwords or keys."""
 
     def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        super().__init__(redacted(message))
+        self.message = redacted(message)
+        self.hint = redacted(hint)
 
     def __str__(self) -> str:
         return f"{self.message}\n{self.hint}" if self.hint else self.message

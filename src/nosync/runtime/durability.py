@@ -1,7 +1,7 @@
 """How a run is made durable, as the user said it."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nosync.model.errors import Invalid
 
@@ -15,7 +15,7 @@ class Durability:
     waits.
     """
 
-    remote: str | None = None
+    remote: str | None = field(default=None, repr=False)
     most_layers: int = 64
     most_unshipped_bytes: int = 1 << 30
 

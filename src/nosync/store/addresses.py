@@ -17,10 +17,14 @@ from obstore.exceptions import BaseError
 from obstore.store import MemoryStore, ObjectStore, from_url
 
 from nosync.model.errors import Invalid
+from nosync.model.secrets import redacted
+from nosync.state.private import make_folder
 from nosync.store.disk import told
 
 CLOUDS = {"s3": "AWS", "s3a": "AWS", "gs": "GOOGLE", "az": "AZURE", "abfs": "AZURE", "abfss": "AZURE"}
 POSSIBLE = "Use s3://bucket/prefix, gs://bucket/prefix, az://container/prefix, file:///folder or memory://name."
+
+ENVIRONMENT = "Give them in the environment (such as AWS_SECRET_ACCESS_KEY): addresses are recorded and shown, and no client looks there."
 
 LIMITS = {"connect_timeout": "5s", "timeout": "60s"}
 SWITCHES = ("allow_http", "allow_invalid_certificates")
@@ -47,6 +51,8 @@ def client_of(url: str, environment: Mapping[str, str]) -> ObjectStore:
             return _memory.setdefault(parts.netloc + parts.path, MemoryStore())
     if parts.scheme not in CLOUDS:
         raise Invalid(f'remote "{address_of(url)}" is not an address', hint=POSSIBLE)
+    if redacted(url) != url or parts.query or parts.fragment:
+        raise Invalid(f'remote "{address_of(redacted(url))}" was given with credentials or options in its address', hint=ENVIRONMENT)
     options = _client_options(CLOUDS[parts.scheme], environment)
     try:
         return cast(ObjectStore, from_url(url, client_options=options, retry_config=RETRIES))  # type: ignore[call-overload]
@@ -60,7 +66,7 @@ def folder_of(parts: SplitResult, url: str) -> Path:
         raise Invalid(f'remote "{url}" does not name a folder from the root', hint="Write file:///folder, with three slashes.")
     folder = Path(unquote(parts.path))
     with told(f'"{folder}" could not be made'):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     return folder
 
 

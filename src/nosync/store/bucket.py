@@ -11,6 +11,7 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import ObjectStore
 
+from nosync.model.secrets import redacted
 from nosync.store.failures import from_remote, is_bucket_missing
 
 PART = 8 << 20
@@ -94,7 +95,8 @@ class CloudBucket:
         try:
             yield
         except (BaseError, OSError) as error:
-            raise from_remote(error, f"{action} {self._address}", write=write) from error
+            cause = error if redacted(str(error)) == str(error) else None  # clients quote requests, which may be signed
+            raise from_remote(error, f"{action} {self._address}", write=write) from cause
 
 
 def _not_for_want_of_a_bucket(error: FileNotFoundError) -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
-from nosync.tiers.background import step_back
+from nosync.tiers.background import arguments, step_back
 from nosync.tiers.courier import PRIORITY, answer
 
 
 def main() -> None:
-    url, home = sys.argv[1:3]
+    url, home = arguments()
     step_back(PRIORITY)
     remote, disk = open_remote(url), LocalDisk(Path(home))
     for line in sys.stdin:
