@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from nosync.cli.output import print_json, size
+from nosync.cli.output import print_json, size, text_of, visible
 from nosync.model.errors import NosyncError
 from nosync.model.run import this_process
 from nosync.recovery.check import Findings, Holding, Records, check
@@ -41,13 +41,13 @@ def fsck(home: Path, remote: str | None, quick: bool, as_json: bool) -> None:
     try:
         findings = check(home, open_remote(remote) if remote else None, this_process(0.0).boot, quick)
     except NosyncError as error:
-        raise Unchecked(str(error)) from error
+        raise Unchecked(text_of(error)) from error
     verdict = judge(findings)
     if as_json:
         print_json(facts(findings, verdict))
     else:
         for line in words(findings, verdict, quick):
-            click.echo(line)
+            click.echo(visible(line))
     raise SystemExit(verdict.code)
 
 

@@ -9,6 +9,7 @@ import click
 
 from nosync.cli.explain import explain
 from nosync.cli.fsck import fsck
+from nosync.cli.output import text_of
 from nosync.cli.run import run
 from nosync.cli.show import show
 from nosync.cli.status import status
@@ -22,7 +23,7 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except NosyncError as error:
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(text_of(error)) from error
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

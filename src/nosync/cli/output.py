@@ -17,7 +17,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from nosync.model.errors import NosyncError
 from nosync.observe.text import size as size
+from nosync.observe.text import visible as visible
 
 WIDE = 4000  # columns, where no terminal sets a width: what is piped is not cut
 
@@ -35,9 +37,9 @@ def cell(value: Any) -> Text:
     return Text(visible(value if isinstance(value, str) else str(plain(value))))
 
 
-def visible(text: str) -> str:
-    """The text with line breaks and terminal codes spelled out."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+def text_of(error: NosyncError) -> str:
+    """The message on one line and the hint below it. What an error quotes cannot move the cursor."""
+    return "\n".join(map(visible, [error.message, *error.hint.splitlines()]))
 
 
 def grid(headers: Sequence[str], rows: Iterable[Sequence[Any]], numeric: Sequence[bool] = ()) -> Table:

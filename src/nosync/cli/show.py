@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pyarrow as pa
 
-from nosync.cli.output import arrow_grid, console, print_json
+from nosync.cli.output import arrow_grid, console, print_json, visible
 from nosync.history.home import Home
 from nosync.history.home import open as open_home
 
@@ -26,7 +26,7 @@ def show(home: Path, view: str, at: int | None, limit: int, as_json: bool) -> No
         print_json({"view": view, "epoch": epoch, "total": total, "rows": rows.to_pylist()})
         return
     screen = console()
-    screen.print(f"{view} as of epoch {epoch}: {rows.num_rows:,} of {total:,} rows", markup=False)
+    screen.print(f"{visible(view)} as of epoch {epoch}: {rows.num_rows:,} of {total:,} rows", markup=False)
     screen.print(arrow_grid(rows))
 
 

@@ -17,6 +17,7 @@ from nosync.flow.names import created_view, visible
 from nosync.graph.nodes import SourceNode
 from nosync.model.bound import BoundSource, bound
 from nosync.model.errors import Conflict, Invalid
+from nosync.model.quoting import check_name, quoted
 from nosync.model.safety import Release
 from nosync.model.sink import BoundSink, Promise, Sink
 from nosync.model.source import Source
@@ -36,8 +37,7 @@ class Flow:
     """A named set of sources and views; the unit of running. Declare everything, then `start` it on a home."""
 
     def __init__(self, name: str, spark: SparkSession | None = None) -> None:
-        if not name or "/" in name:
-            raise Invalid(f'"{name}" is no name for a flow', hint="Use a short name without slashes.")
+        check_name(name, "a flow")
         self.name = name
         self.spark = adopt(spark or active_or_local())
         self._compiler = Compiler(Catalyst(self.spark))
@@ -91,7 +91,7 @@ class Flow:
         told = ledger(self._compiler, node, source.columns, source.key)
         self._sources[name] = source.bound()
         self._compiler.graph.sources[name] = node
-        kept = [told[f"`{column.name}`"].alias(column.name, metadata=column.metadata) for column in columns.fields]
+        kept = [told[quoted(column.name)].alias(column.name, metadata=column.metadata) for column in columns.fields]
         self._frames[name] = told.where("_reason is null").select(*kept)
         self._add_view(f"{name}.rejected", rejection.refused(told, source.columns.names))
         return self._frames[name]
@@ -218,8 +218,7 @@ class Flow:
         return Program(self.name, self.spark, self._compiler.graph, self._sources, self._functions, self._sinks)
 
     def _check_name(self, name: str) -> None:
-        if not name or "`" in name or "/" in name:
-            raise Invalid(f'"{name}" is no name for a source or view', hint="Use letters, digits and underscores.")
+        check_name(name, "a source, view or sink")
         if name in self._frames or name in self._sinks:
             raise Invalid(f'flow "{self.name}" already has a source, view or sink "{name}"', hint="Choose another name.")
 

@@ -8,8 +8,11 @@
     journal/rollups/<number>-<epoch> the flow as of that record
     layers/<trace>/<shard>/         layers
     input/<source>/                 rows that cannot be had again
+
+Names of traces and sources are percent-encoded; those with capitals, dots in front or more than 100 characters also end in "~" and a hash.
 """
 
+import hashlib
 import re
 import uuid
 from collections.abc import Iterable
@@ -22,11 +25,15 @@ TAKEN = "journal/taken"
 LAYERS, INPUT = "layers", "input"
 NUMBERED = re.compile(r"runs/[0-9]{8,12}|journal/records/[0-9]{16}|journal/(segments|openings|taken|rollups)/[0-9]{16}-[0-9]{16}")
 LAYER = re.compile(r"layers/[^/]+/(?P<shard>\d+)/(?P<lower>\d+)-(?P<upper>\d+)-(?P<generation>\d+)\.[0-9a-f]+-[0-9a-f]+\.arrow")
+LONGEST = 100
+ESCAPE = re.compile(r"%[0-9A-F]{2}")
+PLAIN = re.compile(r"[a-z0-9_%-]([a-z0-9_.%-]*[a-z0-9_%-])?")
+RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")  # by Windows
 
 
 def layer_path(trace: TraceName, shard: Shard, lower: Epoch, upper: Epoch, run: str) -> str:
     """A name that no other attempt will ever use."""
-    return f"{LAYERS}/{quote(trace, safe='')}/{shard}/{lower}-{upper}-{run}-{uuid.uuid4().hex[:8]}.arrow"
+    return f"{LAYERS}/{folder_name(trace)}/{shard}/{lower}-{upper}-{run}-{uuid.uuid4().hex[:8]}.arrow"
 
 
 def generation_of(run: str) -> int:
@@ -70,4 +77,14 @@ def numbers_in(name: str) -> tuple[RecordNumber, ...]:
 
 def source_folder(source: str) -> str:
     """Where a source keeps what it cannot read again."""
-    return f"{INPUT}/{quote(source, safe='')}"
+    return f"{INPUT}/{folder_name(source)}"
+
+
+def folder_name(name: str) -> str:
+    """A name that the user chose, as one part of a path. No two names share one, also where case is not told apart; and none leads
+    out of its folder, is hidden, reserved or too long for a file system.
+    """
+    found = ESCAPE.sub(lambda escape: escape[0].lower(), quote(name, safe=""))
+    if PLAIN.fullmatch(found) and len(found) <= LONGEST and not RESERVED.fullmatch(found):
+        return found
+    return f"{found[:LONGEST].lstrip('.')}~{hashlib.blake2b(name.encode(), digest_size=16).hexdigest()}"

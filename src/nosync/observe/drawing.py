@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape
 
 from nosync.model.picture import Box, Figures, Picture
 from nosync.observe.layout import Layout, Place, laid_out
-from nosync.observe.text import NO_FIGURES, counted
+from nosync.observe.text import NO_FIGURES, counted, visible
 
 LETTERS, LINE, PADDING = 44, 16.0, 12.0
 LETTER = 6.8  # a usual letter is so wide, in the small font
@@ -58,7 +58,7 @@ def _size(lines: Lines) -> tuple[float, float]:
 def _document(picture: Picture, layout: Layout, lines: Mapping[str, Lines]) -> Iterator[str]:
     size = f'width="{layout.width:.0f}" height="{layout.height:.0f}" viewBox="0 0 {layout.width:.0f} {layout.height:.0f}"'
     yield f'<svg xmlns="http://www.w3.org/2000/svg" {size}>'
-    yield f"<title>{escape(f'Flow {picture.flow}')}</title>"
+    yield f"<title>{escape(visible('Flow ' + picture.flow))}</title>"
     yield f"<style>{STYLE}</style>"
     yield '<marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
     yield '<path d="M0,0 L8,4 L0,8 z" fill="#888"/></marker>'
@@ -90,7 +90,7 @@ def _drawn_box(box: Box, place: Place, lines: Lines) -> Iterator[str]:
     yield f'<g><rect {rectangle} fill="{fill}" stroke="{stroke}"{"" if box.traces else _dashed(box)}/>'
     for number, (sort, text) in enumerate(lines, start=1):
         style = f' class="{sort}"' if sort else ""
-        yield f'<text{style} x="{place.x + PADDING:.1f}" y="{place.y + PADDING - 6 + number * LINE:.1f}">{escape(text)}</text>'
+        yield f'<text{style} x="{place.x + PADDING:.1f}" y="{place.y + PADDING - 6 + number * LINE:.1f}">{escape(visible(text))}</text>'
     yield "</g>"
 
 

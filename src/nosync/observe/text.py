@@ -17,7 +17,7 @@ def in_words(picture: Picture, figures: Mapping[str, Figures] = NO_FIGURES) -> s
     for end in [*picture.ends(), *alone]:
         if end.id not in told:
             lines += ["", *_tree(end, picture, boxes, figures, told)]
-    return "\n".join(lines)
+    return "\n".join(map(visible, lines))
 
 
 def _tree(box: Box, picture: Picture, boxes: Mapping[str, Box], figures: Mapping[str, Figures], told: set[str]) -> Iterator[str]:
@@ -67,6 +67,11 @@ def counted(figures: Figures) -> str:
     """The figures in one line."""
     text = f"{figures.rows:,} rows in {figures.layers:,} layers, {size(figures.bytes)}"
     return text if figures.millis is None else f"{text}; {figures.millis:,.0f} ms an epoch"
+
+
+def visible(text: str) -> str:
+    """The text with line breaks and terminal codes spelled out: names may have any characters, and nobody's terminal obeys them."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def size(count: int) -> str:

@@ -21,6 +21,7 @@ from nosync.compile.ledger import PLACE, SEQUENCE, TOLD, incoming
 from nosync.model.bound import BoundSource
 from nosync.model.changes import ADDING, AFTER, BEFORE, REMOVING, REPLACING, effects
 from nosync.model.errors import Invalid
+from nosync.model.quoting import quoted
 from nosync.model.source import Slice
 
 UNORDERED = (ArrayType, MapType, StructType, VariantType)
@@ -157,4 +158,4 @@ def _image(name: str, effect: int) -> Column:
 
 
 def _column(name: Any) -> Column:
-    return F.col(f"`{name}`")
+    return F.col(quoted(name))

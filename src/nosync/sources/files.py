@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 from nosync.bridge.arrow import arrow_schema
 from nosync.bridge.frames import OBSERVED
 from nosync.model.errors import Conflict, Invalid
+from nosync.model.quoting import quoted
 from nosync.model.source import Marks, Slice, Taken
 from nosync.model.store import checked
 from nosync.sources.cleaning import Cleaning, cleaning_of
@@ -66,7 +67,7 @@ class Files:
     given: str | StructType | None
     max_files: int | None
     max_bytes: int
-    options: dict[str, Any]
+    options: dict[str, Any] = field(repr=False)  # may hold passwords and keys
     cleaning: Cleaning
     append_only: bool = True
     seen: set[str] = field(default_factory=set)
@@ -187,7 +188,7 @@ class Files:
 
     @cached_property
     def _columns(self) -> list[Column]:
-        return [*(F.col(f"`{column}`") for column in self.schema.names), F.lit(1).cast("bigint").alias("_diff")]
+        return [*(F.col(quoted(column)) for column in self.schema.names), F.lit(1).cast("bigint").alias("_diff")]
 
     @cached_property
     def _counts(self) -> list[Column]:
@@ -195,7 +196,7 @@ class Files:
         broken in one column would be good to a query that does not use it."""
         if self.format not in TEXTUAL:
             return [F.count(F.lit(1)).alias("rows")]
-        every = F.struct(*(F.col(f"`{column}`") for column in self.schema.names))
+        every = F.struct(*(F.col(quoted(column)) for column in self.schema.names))
         return [F.count(F.lit(1)).alias("rows"), F.count(F.when(F.col(RAW).isNotNull(), every)).alias("rejected")]
 
     def _read_schema(self) -> StructType:

@@ -7,6 +7,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from nosync.model.quoting import quoted
+
 RAW = "_nosync_raw"
 SCHEMA = "raw string, reason string, file string, epoch bigint"
 
@@ -23,7 +25,7 @@ def reasons(format: str, schema: StructType, options: dict[str, Any]) -> Column:
         whole = f"expected {len(schema)} columns"
     wrong = [
         F.when(
-            words[column.name].isNotNull() & F.col(f"`{column.name}`").isNull(),
+            words[column.name].isNotNull() & F.col(quoted(column.name)).isNull(),
             F.concat(F.lit(f'{column.name}: "'), words[column.name], F.lit(f'" is no {column.dataType.simpleString()}')),
         )
         for column in schema.fields
@@ -34,7 +36,7 @@ def reasons(format: str, schema: StructType, options: dict[str, Any]) -> Column:
 
 def refused(told: DataFrame, columns: Sequence[str]) -> DataFrame:
     """What a ledger refused, in the form of rejected rows."""
-    row = F.to_json(F.struct(*(F.col(f"`{column}`") for column in columns)))
+    row = F.to_json(F.struct(*(F.col(quoted(column)) for column in columns)))
     told = told.where("_reason is not null").withColumn("_raw", F.coalesce("_raw", row))
     return told.select(*(F.col(f"_{name}").alias(name) for name in ("raw", "reason", "file", "epoch")))
 
