@@ -6,11 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nosync.graph.operators import Plain
+from nosync.graph.operators import SourceColumns
 from nosync.kernels.accumulate import Accumulation, Result
-from nosync.spark.accumulate import AccumulateTask
-from nosync.spark.direct import DirectTask, repeated_texts
 from nosync.spark.receipts import Receipt
+from nosync.spark.steps.accumulate_task import AccumulateTask
+from nosync.spark.steps.direct_task import DirectTask, repeated_texts
 from nosync.spark.task import Work
 
 
@@ -29,7 +29,7 @@ def checksum(home: Path, paths: list[Path], type: pa.DataType) -> tuple[int, str
     collected = Collected()
     work = Work(str(home), "flow", "run", "trace", 1, 2, 1, "upserts", {}, collected)  # type: ignore[arg-type]
     spec = Accumulation((type,), (pa.int64(),), (Result("sum", (0,), pa.int64()),))
-    task = DirectTask(AccumulateTask(work, spec, None), Plain("s", ("k",), ("x",)), tuple(map(str, paths)))
+    task = DirectTask(AccumulateTask(work, spec, None), SourceColumns("s", ("k",), ("x",)), tuple(map(str, paths)))
     assert list(task.shard(0)) == []
     (receipt,) = collected.receipts
     assert receipt.layer is not None

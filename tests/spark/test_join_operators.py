@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nosync as ns
-from nosync.graph.operators import JoinNode
+from nosync.compile.rules.join import JoinNode
 from nosync.spark import job
 from nosync.spark.receipts import Receipt, agreed
 from tests.spark.metamorphic import checksums, contents, run_all

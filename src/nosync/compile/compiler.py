@@ -8,20 +8,22 @@ from pyspark.sql.types import StructField, StructType
 from nosync.bridge.arrow import arrow_schema
 from nosync.bridge.catalyst import Catalyst, data_type, items, kind
 from nosync.bridge.frames import analyzed, optimized, placeholder_id
-from nosync.compile.query import Query
-from nosync.compile.refusal import check_analyzed, no_late_rows, not_final
-from nosync.compile.rewrites.distincts import distincts_in_order
-from nosync.compile.rewrites.spread import spread_joins
-from nosync.compile.rewrites.subqueries import without_subqueries
-from nosync.graph.nodes import HASH, ROW, Backing, Branch, Graph, Hole, Operator, SourceNode, Template, ViewNode
-from nosync.graph.operators import AccumulateNode
+from nosync.compile.query import Query, Rules
+from nosync.compile.refusal import check_analyzed, check_rewritten, no_late_rows, not_final
+from nosync.compile.rewrites.table import rewritten
+from nosync.graph.graph import Graph
+from nosync.graph.nodes import Backing, SourceNode, ViewNode
+from nosync.graph.operators import AccumulateNode, Operator
+from nosync.graph.templates import Branch, Hole, Template
+from nosync.model.columns import HASH, ROW
 
 
 @dataclass(eq=False)
 class Compiler:
-    """Turns the queries of one flow into one graph. `leaves` maps the id of a placeholder's RDD to what it stands for."""
+    """Turns the queries of one flow into one graph, by the rules. `leaves` maps the id of a placeholder's RDD to what it stands for."""
 
     catalyst: Catalyst
+    rules: Rules
     graph: Graph = field(default_factory=Graph)
     leaves: dict[int, SourceNode | ViewNode | Operator] = field(default_factory=dict)
 
@@ -55,9 +57,9 @@ class Compiler:
 
     def _compile(self, name: str, query: DataFrame, may_be_backed: bool, final: bool = False) -> tuple[Query, ViewNode]:
         check_analyzed(analyzed(query), name)
-        compiled = Query(self.catalyst, name, self.graph, self.leaves, final=final)
-        plan = spread_joins(self.catalyst, without_subqueries(self.catalyst, optimized(query)))
-        plan = distincts_in_order(self.catalyst, plan)
+        compiled = Query(self.catalyst, name, self.graph, self.rules, self.leaves, final=final)
+        plan = rewritten(self.catalyst, optimized(query))
+        check_rewritten(plan, name)
         body = _aligned(self.catalyst, compiled.template(plan), query.schema)
         if final and not compiled.finals:
             raise not_final(name)

@@ -5,7 +5,6 @@ A source's event time is a mark in the metadata of its column. Spark passes meta
 where they enter the aggregate, not at the source; a row is late when the window it belongs to has ended by then.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,10 @@ from pyspark.sql.types import DataType, StructField, StructType, TimestampNTZTyp
 from nosync.bridge.catalyst import Catalyst, Java, data_type, items, kind
 from nosync.compile.fingerprint import digest
 from nosync.graph.lateness import OnTime, TooLate
-from nosync.graph.nodes import Node, SourceNode, Template, holes
-from nosync.graph.walk import inputs
+from nosync.graph.nodes import SourceNode
+from nosync.graph.operators import Operator
+from nosync.graph.templates import Template
+from nosync.graph.walk import longest_way, read_by, upstream
 from nosync.model.watermark import EventClock
 
 if TYPE_CHECKING:
@@ -70,24 +71,11 @@ def time_key(plan: Java) -> TimeKey | None:
 
 
 def clock_over(template: Template) -> EventClock:
-    """The event time of what feeds a template: of all watermarked sources above."""
-    nodes = [hole.node for hole in holes(template.piece)]
-    delays: dict[str, int] = {}
-    for node in _above(nodes):
-        if isinstance(node, SourceNode) and node.delay is not None:
-            delays[node.name] = node.delay
-    return EventClock(tuple(sorted(delays.items())), max(map(_closings, nodes), default=0))
-
-
-def _above(nodes: Iterable[Node]) -> Iterable[Node]:
-    for node in nodes:
-        yield node
-        yield from _above(inputs(node))
-
-
-def _closings(node: Node) -> int:
-    """How many times a row waits for its window to close before it gets here."""
-    return int(getattr(node, "ticks", False)) + max(map(_closings, inputs(node)), default=0)
+    """The event time of what feeds a template: of all watermarked sources above, as many epochs behind as windows close on the way."""
+    nodes = read_by(template.piece)
+    sources = [node for node in upstream(nodes) if isinstance(node, SourceNode)]
+    delays = {source.name: source.delay for source in sources if source.delay is not None}
+    return EventClock(tuple(sorted(delays.items())), longest_way(nodes, lambda node: isinstance(node, Operator) and node.ticks))
 
 
 def on_time(query: "Query", key: TimeKey, child: Template) -> Template:

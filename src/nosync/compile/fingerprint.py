@@ -6,17 +6,20 @@ columns of a source that nobody asks for.
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
 
 from nosync.bridge.catalyst import Java, children, items, kind
-from nosync.graph.nodes import GatheredNode, Hole, Operator, SourceNode, Template, ViewNode, holes
+from nosync.graph.nodes import SourceNode, ViewNode
+from nosync.graph.operators import GatheredNode, Operator
+from nosync.graph.templates import Hole, Template, holes
 
+Found = TypeVar("Found")
 FOLD_MARK = "__fold_"  # and a number: part of the name of a fold's function in Spark's plan
 MARKED = re.compile(rf"{FOLD_MARK}\d+")
 ALIKE = "namedlambdavariable()"
 IDENTITY = re.compile(r"(?<=\w)#\d+L?")
 NUMBERED = re.compile(r"_common_expr_\d+")  # what an optimised plan computes once, numbered through all queries of a session
-
 ADDRESS = re.compile(r"@[0-9a-f]+")  # what Java prints of values that cannot say what they hold
 SILENT = frozenset((
     "Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "Pmod", "UnaryMinus", "Abs", "Sum", "Average", "First", "Last",
@@ -38,10 +41,69 @@ def fingerprint(what: str, inputs: Sequence[Template]) -> str:
     return digest(f"{what} over {', '.join(child.fingerprint for child in inputs)}")
 
 
-def text(plan: Java, deep: bool = True) -> str:
-    """A plan by what it says, free of the numbers that Spark gives out anew each time. What leaves stand for is said by `origins`."""
+def text(plan: Java) -> str:
+    """What one node of a plan says, free of the numbers that Spark gives out anew each time."""
+    return _renumbered(_said(plan))
+
+
+def _renumbered(said: str) -> str:
     met: dict[str, str] = {}
-    return NUMBERED.sub(lambda found: met.setdefault(found[0], f"_common_expr_{len(met)}"), _said(plan, deep))
+    return NUMBERED.sub(lambda found: met.setdefault(found[0], f"_common_expr_{len(met)}"), said)
+
+
+class ByPlan(Generic[Found]):
+    """Something that follows from a plan, found out once. Plans are looked at from Python again and again, each time as another object."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, list[tuple[Java, Found]]] = {}
+
+    def of(self, plan: Java, find: Callable[[Java], Found]) -> Found:
+        alike = self._known.setdefault(int(plan.hashCode()), [])
+        for other, found in alike:
+            if other.fastEquals(plan):
+                return found
+        found = find(plan)
+        alike.append((plan, found))
+        return found
+
+
+class Plans:
+    """The plans of one query by what they compute: each node is looked at once, however many operators stand over it."""
+
+    def __init__(self) -> None:
+        self._texts = ByPlan[str]()
+        self._references = ByPlan[frozenset[str]]()
+
+    def identity(self, plan: Java, template: Template) -> str:
+        """What a plan says all the way down, and what the holes of its template stand for, left to right."""
+        found = list(holes(template.piece))
+        asked = self._asked(plan) if any(isinstance(hole.node, SourceNode) for hole in found) else frozenset()
+        return f"{_renumbered(self._text(plan))} as {columns(plan)} over {[_origin(hole, asked) for hole in found]}"
+
+    def _text(self, plan: Java) -> str:
+        return self._texts.of(plan, self._say)
+
+    def _say(self, plan: Java) -> str:
+        below = children(plan)
+        return _said(plan) + (f"({', '.join(map(self._text, below))})" if below else "")
+
+    def _asked(self, plan: Java) -> frozenset[str]:
+        """The columns that the nodes of a plan ask for, and those that it gives."""
+        return self._below(plan) | _ids(items(plan.output()))
+
+    def _below(self, plan: Java) -> frozenset[str]:
+        return self._references.of(plan, self._refer)
+
+    def _refer(self, plan: Java) -> frozenset[str]:
+        below = children(plan)
+        own = items(plan.references().toSeq()) if below else []
+        if kind(plan) == "Union":
+            own += [column for child in below for column in items(child.output())]
+        return _ids(own).union(*map(self._below, below))
+
+
+def _ids(attributes: Iterable[Java]) -> frozenset[str]:
+    return frozenset(str(attribute.exprId().toString()) for attribute in attributes)
 
 
 def columns(plan: Java) -> str:
@@ -49,13 +111,12 @@ def columns(plan: Java) -> str:
     return NUMBERED.sub("", MARKED.sub("", str(plan.schema().catalogString())))
 
 
-def _said(plan: Java, deep: bool) -> str:
+def _said(plan: Java) -> str:
     if not children(plan):
         return kind(plan)
     expressions, sort = items(plan.expressions()), kind(plan.joinType()) if kind(plan) == "Join" else ""
     said = [_words(expression) for expression in expressions]
-    own = f"{kind(plan)}{sort}{said}{_places(plan, expressions)}{_variables(said, expressions)}{_unsaid(said, expressions)}"
-    return own + (f"({', '.join(_said(child, deep) for child in children(plan))})" if deep else "")
+    return f"{kind(plan)}{sort}{said}{_places(plan, expressions)}{_variables(said, expressions)}{_unsaid(said, expressions)}"
 
 
 def _unsaid(said: Sequence[str], expressions: Sequence[Java]) -> str:
@@ -82,14 +143,7 @@ def _calls_python(expression: Java) -> bool:
     return kind(expression).startswith("Python") or any(_calls_python(child) for child in children(expression))
 
 
-def origins(template: Template, plan: Java) -> list[str]:
-    """What the holes of a template stand for, left to right."""
-    found = list(holes(template.piece))
-    asked = _asked(plan) if any(isinstance(hole.node, SourceNode) for hole in found) else set()
-    return [_origin(hole, asked) for hole in found]
-
-
-def _origin(hole: Hole, asked: set[str]) -> str:
+def _origin(hole: Hole, asked: frozenset[str]) -> str:
     match hole.node:
         case SourceNode() as source:
             columns = [a for a in hole.attributes[: len(source.schema)] if str(a.exprId().toString()) in asked]
@@ -111,20 +165,6 @@ def _static(plan: Java) -> str:
         case "Range":
             return f"static {plan.start()} {plan.end()} {plan.step()}"
     return f"static {kind(plan)}"
-
-
-def _asked(plan: Java) -> set[str]:
-    """The columns that the nodes of a plan ask for, and those that it gives."""
-    columns = items(plan.output())
-    pending = [plan]
-    while pending:
-        node = pending.pop()
-        below = children(node)
-        columns += items(node.references().toSeq()) if below else []
-        pending += below
-        if kind(node) == "Union":
-            columns += [column for child in below for column in items(child.output())]
-    return {str(column.exprId().toString()) for column in columns}
 
 
 def _places(plan: Java, expressions: list[Java]) -> str:

@@ -17,7 +17,10 @@ from nosync.bridge.frames import optimized
 from nosync.compile.compiler import Compiler
 from nosync.compile.fingerprint import digest
 from nosync.compile.refusal import check_key
-from nosync.graph.nodes import DIFF, HASH, Branch, Hole, Operator, SourceNode, Template
+from nosync.graph.nodes import SourceNode
+from nosync.graph.operators import Operator
+from nosync.graph.templates import Branch, Hole, Template
+from nosync.model.columns import DIFF, HASH
 from nosync.model.picture import Account
 
 TOLD = StructType([StructField(name, StringType()) for name in ("_raw", "_reason", "_file")])

@@ -1,38 +1,24 @@
 """One query on its way into the graph: its plan, walked once.
 
-Stateless steps stay Spark's own plan nodes, with the diff riding along; what keeps state is made by `grouping` and `joins`.
-Operators are added to the graph only when all of the query could be compiled.
+Stateless steps stay Spark's own plan nodes, with the diff riding along; what keeps state becomes operators. Which is which say the rules,
+by the kind of a plan's node. Operators are added to the graph only when all of the query could be compiled.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from pyspark.sql.types import StructField, StructType
+from nosync.bridge.catalyst import Catalyst, Java, data_type, kind
+from nosync.compile.fingerprint import Plans, digest
+from nosync.compile.refusal import check_key, refuse_node
+from nosync.graph.graph import Graph
+from nosync.graph.nodes import SourceNode, ViewNode
+from nosync.graph.operators import Operator
+from nosync.graph.templates import Branch, Template, holes
+from nosync.model.columns import DIFF, HASH, ROW
 
-from nosync.bridge.catalyst import Catalyst, Java, children, data_type, items, kind
-from nosync.compile.fingerprint import columns, digest, origins, text
-from nosync.compile.folding import folded, is_fold
-from nosync.compile.group_maps import COGROUPED, GROUPED, group_mapped
-from nosync.compile.grouping import aggregated
-from nosync.compile.joins import joined
-from nosync.compile.limits import limited
-from nosync.compile.refusal import check_key, refuse_node, refuse_subquery
-from nosync.compile.windows import windowed
-from nosync.graph.nodes import DIFF, HASH, ROW, Branch, Graph, Hole, Operator, SourceNode, Template, ViewNode, holes
-
-NARROW = ("Filter", "Generate", "BatchEvalPython", "ArrowEvalPython")
-WITHOUT_MEANING = ("Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions", "LocalLimit")
-STATIC = (
-    "LocalRelation",
-    "LogicalRDD",
-    "LogicalRelation",
-    "HiveTableRelation",
-    "Range",
-    "OneRowRelation",
-    "InMemoryRelation",
-    "DataSourceV2ScanRelation",
-)
+Rule = Callable[["Query", Java], Template | None]
+Rules = Mapping[str, Sequence[Rule]]  # by the kind of a plan's node: the first that does not answer None is right
 Some = TypeVar("Some", bound=Operator)
 
 
@@ -46,88 +32,33 @@ class Query:
     catalyst: Catalyst
     view: str
     graph: Graph
+    rules: Rules
     leaves: dict[int, SourceNode | ViewNode | Operator]
     operators: list[Operator] = field(default_factory=list)
     statics: list[SourceNode] = field(default_factory=list)
     late: list[Template] = field(default_factory=list)
     final: bool = False
     finals: int = 0
+    plans: Plans = field(default_factory=Plans)
 
     def template(self, plan: Java) -> Template:
         """The plan with holes for sources and operators, each node passing the diff on."""
-        result = self._template(plan)
-        result.fingerprint = digest(f"{text(plan)} as {columns(plan)} over {origins(result, plan)}")
+        result = self.passed_on(plan)
+        result.fingerprint = digest(self.plans.identity(plan, result))
         return result
 
-    def _template(self, plan: Java) -> Template:
-        name = kind(plan)
-        if name in WITHOUT_MEANING:
-            return self._template(children(plan)[0])
-        for expression in items(plan.expressions()):
-            refuse_subquery(expression, self.view)
-        if name == "Project":
-            return self._project(plan)
-        found = windowed(self, plan) if name in ("Filter", "Window", "WindowGroupLimit") else None
-        if found is not None:
-            return found
-        if name in NARROW:
-            child = self._template(children(plan)[0])
-            output = items(plan.output())
-            return Template(Branch(plan, [child.piece]), output, child.carried, child.append_only)
-        if name == "Expand":
-            return self._expand(plan)
-        if name == "Union":
-            return self._union(plan)
-        if name == "Aggregate":
-            return aggregated(self, plan)
-        if name == "Join":
-            return joined(self, plan)
-        if name in ("GlobalLimit", "Offset"):
-            return limited(self, plan)
-        if is_fold(plan):
-            return folded(self, plan)
-        if name in GROUPED + COGROUPED:
-            return group_mapped(self, plan)
-        if name in STATIC:
-            return self._leaf(plan)
+    def passed_on(self, plan: Java) -> Template:
+        """The same for a step on the way to the next operator: nobody asks for its fingerprint."""
+        for rule in self.rules.get(kind(plan), ()):
+            found = rule(self, plan)
+            if found is not None:
+                return found
         raise refuse_node(plan, self.view)
-
-    def _leaf(self, plan: Java) -> Template:
-        output = items(plan.output())
-        node = self.leaves.get(plan.rdd().id()) if kind(plan) == "LogicalRDD" else None
-        if node is None:
-            schema = StructType([StructField(a.name(), data_type(a)) for a in output])
-            node = SourceNode(f"{self.view}/static-{len(self.statics) + 1}", schema, append_only=True, static=plan)
-            self.statics.append(node)
-        carried = self.carried(node.placed)
-        return Template(Hole(node, output + carried), output, carried, node.append_only)
 
     def carried(self, placed: bool) -> list[Java]:
         long = self.catalyst.types.LongType
         diff = self.catalyst.attribute(DIFF, long, nullable=False)
         return [self.catalyst.attribute(HASH, long, nullable=False), diff] if placed else [diff]
-
-    def _project(self, plan: Java) -> Template:
-        child = self._template(children(plan)[0])
-        node = self.catalyst.project(items(plan.projectList()) + child.carried, children(plan)[0])
-        return Template(Branch(node, [child.piece]), items(plan.output()), child.carried, child.append_only)
-
-    def _expand(self, plan: Java) -> Template:
-        child = self._template(children(plan)[0])
-        rows = [self.catalyst.seq(items(row) + child.carried) for row in items(plan.projections())]
-        output = items(plan.output())
-        node = self.catalyst.logical.Expand(self.catalyst.seq(rows), self.catalyst.seq(output + child.carried), children(plan)[0])
-        return Template(Branch(node, [child.piece]), output, child.carried, child.append_only)
-
-    def _union(self, plan: Java) -> Template:
-        branches, diffs, append_only = [], [], True
-        for original in children(plan):
-            child = self._template(original)
-            node = self.catalyst.project([*child.output, child.carried[-1]], original)
-            branches.append(Branch(node, [child.piece]))
-            diffs.append(child.carried[-1])
-            append_only = append_only and child.append_only
-        return Template(Branch(plan, list(branches)), items(plan.output()), diffs[:1], append_only)
 
     def known(self, sort: type[Some], plan: Java, inputs: Sequence[Template]) -> Some | None:
         """An operator that computes the same over the same inputs, in whichever view it stands."""

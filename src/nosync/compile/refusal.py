@@ -47,8 +47,18 @@ def not_final(view: str) -> Refused:
     return Refused(f'view "{view}": emit="final" needs a window over a watermarked column, and there is none', hint=MARK_A_SOURCE)
 
 
+def check_rewritten(plan: Java, view: str) -> None:
+    """Refuses a subquery that is still inside an expression: Spark would run it apart from the plan, over the empty placeholder.
+
+    An order that is dropped may ask whatever it likes.
+    """
+    for node in _nodes(plan):
+        for expression in items(node.expressions()) if kind(node) != "Sort" else []:
+            refuse_subquery(expression, view)
+
+
 def refuse_subquery(expression: Java, view: str) -> None:
-    """Refuses a subquery inside an expression: Spark would run it apart from the plan, over the empty placeholder."""
+    """Refuses a subquery inside one expression."""
     if kind(expression) in SUBQUERIES:
         raise Refused(
             f'view "{view}" uses a subquery in an expression, which cannot be maintained yet: {_shorten(str(expression.sql()))}',

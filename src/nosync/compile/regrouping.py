@@ -26,12 +26,13 @@ from pyspark.sql.types import (
 
 from nosync.bridge.arrow import arrow_schema, arrow_type
 from nosync.bridge.catalyst import Catalyst, Java, data_type, items
-from nosync.compile.aggregates import unaccumulated
+from nosync.compile.aggregate_calls import unaccumulated
 from nosync.compile.fingerprint import fingerprint, text
 from nosync.compile.refusal import collated
-from nosync.graph.nodes import GHOST, GROUP, HASH, ROW, Branch, GatheredNode, Hole, Piece, Template
-from nosync.graph.operators import RegroupNode
+from nosync.graph.operators import GatheredNode, RegroupNode
+from nosync.graph.templates import Branch, Hole, Piece, Template
 from nosync.kernels.top import By, Limit, Order
+from nosync.model.columns import GHOST, GROUP, HASH, ROW
 from nosync.model.errors import Refused
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Regrouping:
     def _feed(self, first: "First | None") -> Template:
         columns = [("k", self.keys), ("c", self.child.output), ("o", first.values if first else [])]
         feed = self.query.feed(self.child, self.keys, columns, rows=first is None)
-        says = " of ".join(text(node, deep=False) for node in self.nodes)
+        says = " of ".join(text(node) for node in self.nodes)
         gives = [str(a.dataType().catalogString()) for a in self.output]  # a function's result says nothing of its types
         feed.fingerprint = fingerprint(f"{says} {first and first.limit} {gives}", [self.child])
         return feed

@@ -30,6 +30,7 @@ from nosync.runtime.run import Run, trigger_of
 from nosync.sources import rejection
 from nosync.sources.change_log import ChangeLog, reading_of
 from nosync.sources.input_log import logged
+from nosync.spark.operators import RULES
 from nosync.spark.session import active_or_local, adopt
 
 
@@ -40,7 +41,7 @@ class Flow:
         check_name(name, "a flow")
         self.name = name
         self.spark = adopt(spark or active_or_local())
-        self._compiler = Compiler(Catalyst(self.spark))
+        self._compiler = Compiler(Catalyst(self.spark), RULES)
         self._sources: dict[str, BoundSource] = {}
         self._frames: dict[str, DataFrame] = {}
         self._functions: dict[str, str] = {}

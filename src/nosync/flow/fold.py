@@ -10,10 +10,10 @@ from pyspark.sql.types import StructField, StructType, TimestampNTZType
 
 from nosync.bridge.arrow import arrow_type
 from nosync.compile.event_time import MARK
-from nosync.compile.folding import Folding, marked
+from nosync.compile.rules.fold import Folding, marked
 from nosync.kernels.order import orderable
 from nosync.model.errors import Invalid
-from nosync.spark.fold import fold_at_once
+from nosync.spark.steps.fold import fold_at_once
 
 
 def fold(

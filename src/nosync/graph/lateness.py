@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nosync.bridge.catalyst import Catalyst, Java
-from nosync.graph.nodes import Branch, Operator
+from nosync.graph.operators import Operator
+from nosync.graph.templates import Branch
 from nosync.model.watermark import EventClock, Moment
 
 

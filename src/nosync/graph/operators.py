@@ -1,21 +1,87 @@
-"""The operators that most queries come down to."""
+"""Operators: nodes that keep state, known by their names.
+
+Here stand what all kinds have in common, and the two kinds that several rules of the compiler make. Every other kind stands with the rule
+that makes it; `spark.operators` says how each runs.
+"""
 
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyspark.sql.types import StructType
 
 from nosync.bridge.catalyst import Java
-from nosync.graph.nodes import Branch, GatheredNode, Operator
+from nosync.graph.templates import Branch, Template
 from nosync.kernels.accumulate import Accumulation
-from nosync.kernels.join import Joining
-from nosync.kernels.matching import Matching
 from nosync.kernels.top import Limit
 from nosync.model.identifiers import TraceName
 from nosync.model.picture import CHANGE, GROUPS, Account
+from nosync.model.watermark import Expiry
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Operator:
+    """A node that keeps state, known by its name. `feed` is what goes to its shards, `schema` the columns of its change.
+
+    Each kind is a subclass in `operators` or beside what makes it; `spark.steps` says how it runs. `expiries` say, trace by trace,
+    which state is of no use any more.
+    """
+
+    name: str
+    feed: Template
+    schema: StructType
+    view: str = ""
+    append_only: bool = False
+    placed: bool = True
+    plan: Java = None
+    expiries: tuple[Expiry, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        return self.feed.fingerprint
+
+    @property
+    def trace(self) -> TraceName:
+        """The trace that has the operator's own name."""
+        return TraceName(self.name)
+
+    @property
+    def traces(self) -> tuple[TraceName, ...]:
+        """All that it keeps state in."""
+        return (self.trace,)
+
+    @property
+    def whole(self) -> bool:
+        """Whether it has a row even over no input."""
+        return False
+
+    @property
+    def ticks(self) -> bool:
+        """Whether event time alone changes it, without input."""
+        return False
+
+    @property
+    def kind(self) -> str:
+        """What people call it."""
+        return type(self).__name__.removesuffix("Node").lower()
+
+    @property
+    def account(self) -> Account:
+        """What it keeps, why, and what an epoch costs: `flow.explain()` tells it. Each kind speaks for itself."""
+        return Account("state by key")
+
+    @property
+    def record(self) -> TraceName | None:
+        """The trace that holds what it told, where telling again might come out differently: a replay reads it there."""
+        return None
+
+    @property
+    def stepwise(self) -> bool:
+        """Whether several epochs in one job would come out differently from one after the other."""
+        return False
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class SourceColumns:
     """An operator's keys and inputs where they are no more than columns of one source: tasks may then read those themselves."""
 
     source: str
@@ -28,7 +94,7 @@ class AccumulateNode(Operator):
     """An aggregate kept as accumulators. Its change: keys, results."""
 
     spec: Accumulation
-    plain: Plain | None = None
+    source_columns: SourceColumns | None = None
 
     @property
     def whole(self) -> bool:
@@ -41,6 +107,15 @@ class AccumulateNode(Operator):
         grows = sorted({result.function for result in self.spec.results} & {"min", "max", "and", "or", "first"})
         why = f"{' and '.join(grows)} over rows that are only added" if grows else "they can be added to and taken from exactly"
         return Account("accumulators by key", why, CHANGE)
+
+
+@dataclass(eq=False, slots=True)
+class GatheredNode:
+    """The whole rows of touched groups, on their way from the log into Spark."""
+
+    name: str
+    schema: StructType
+    placed: bool = False
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -74,35 +149,3 @@ class RegroupNode(Operator):
             why = f"behind the first {self.limit.k} others wait, to come up when one of them goes"
             return Account("the rows of each group in their order, and the first of them", why, "in proportion to the change and the limit")
         return Account("the rows of each group, and its last result", self.why, GROUPS)
-
-
-@dataclass(eq=False, slots=True, kw_only=True)
-class JoinNode(Operator):
-    """Two collections joined on their keys. `payloads` are what the sides keep. A column `_tells`, if any, says what a row stands for."""
-
-    spec: Joining
-    payloads: tuple[pa.Schema, pa.Schema]
-
-    @property
-    def traces(self) -> tuple[TraceName, ...]:
-        return TraceName(f"{self.name}/left"), TraceName(f"{self.name}/right")
-
-    @property
-    def account(self) -> Account:
-        if not self.spec.left:
-            why = "there is no equal key: every change meets all of the other side"
-            return Account("both sides, as one group", why, "in proportion to the change times the other side")
-        costs = "in proportion to the change and the rows that it meets"
-        return Account("both sides by key", "rows of either side may come or go later", costs)
-
-
-@dataclass(eq=False, slots=True, kw_only=True)
-class MatchNode(Operator):
-    """Rows of one side of a join, by whether they are part of any of the pairs that its input tells. `columns` are the side's."""
-
-    spec: Matching
-    columns: pa.Schema
-
-    @property
-    def account(self) -> Account:
-        return Account("the number of matches by row", "a condition beyond equal keys decides which pairs match", CHANGE)

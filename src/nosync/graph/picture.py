@@ -3,9 +3,13 @@
 from collections.abc import Iterator
 
 from nosync.bridge.catalyst import Java, items, kind
+from nosync.graph.graph import Graph
 from nosync.graph.lateness import OnTime, TooLate
-from nosync.graph.nodes import TELLS, Branch, Graph, Node, Operator, Piece, SourceNode, ViewNode
+from nosync.graph.nodes import Node, SourceNode, ViewNode
+from nosync.graph.operators import Operator
+from nosync.graph.templates import Branch, Piece
 from nosync.graph.walk import inputs
+from nosync.model.columns import TELLS
 from nosync.model.picture import CHANGE, Box
 
 LONGEST = 160

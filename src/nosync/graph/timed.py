@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 
+from nosync.graph.graph import Graph
 from nosync.graph.lateness import clocks
-from nosync.graph.nodes import Branch, Graph, Node, Operator, ViewNode
+from nosync.graph.nodes import Node, ViewNode
+from nosync.graph.operators import Operator
+from nosync.graph.templates import Branch
 from nosync.graph.traces import stateful_nodes, traces_of
 from nosync.model.identifiers import TraceName
 from nosync.model.watermark import EventClock, Expiry

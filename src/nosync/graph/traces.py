@@ -1,8 +1,10 @@
 """Which traces the nodes of a graph keep, and which of them a node needs. Pure: for jobs and for the plan of a recovery."""
 
 
-from nosync.graph.nodes import Graph, Node, Operator, ViewNode
-from nosync.graph.walk import inputs
+from nosync.graph.graph import Graph
+from nosync.graph.nodes import Node, ViewNode
+from nosync.graph.operators import Operator
+from nosync.graph.walk import inputs, upstream
 from nosync.model.engine import Targets
 from nosync.model.identifiers import TraceName
 
@@ -28,14 +30,7 @@ def is_recorded(node: Node) -> bool:
 
 def above(node: Node) -> list[Node]:
     """The node and all that it is computed from, up to what is recorded."""
-    found: dict[int, Node] = {}
-    pending = [node]
-    while pending:
-        one = pending.pop()
-        if id(one) not in found:
-            found[id(one)] = one
-            pending += inputs(one) if one is node or not is_recorded(one) else []
-    return list(found.values())
+    return list(upstream([node], lambda one: inputs(one) if one is node or not is_recorded(one) else []))
 
 
 def stateful_nodes(graph: Graph) -> list[Node]:

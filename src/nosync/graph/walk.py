@@ -1,6 +1,15 @@
-"""What can be said of a node by looking at what it stands on."""
+"""What can be said of a node by looking at what it stands on.
 
-from nosync.graph.nodes import Branch, GatheredNode, Node, Piece, SourceNode, ViewNode, holes
+A walk visits every node once, however many ways lead to it: a view may be read by several others, and each of those again.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from nosync.graph.nodes import Node, SourceNode, ViewNode
+from nosync.graph.operators import GatheredNode, Operator
+from nosync.graph.templates import Branch, Piece, holes
+
+Into = Callable[[Node], Iterable[Node]]
 
 
 def inputs(node: Node) -> list[Node]:
@@ -9,44 +18,62 @@ def inputs(node: Node) -> list[Node]:
         case SourceNode() | GatheredNode():
             return []
         case ViewNode():
-            return [hole.node for hole in holes(node.body.piece)]
-    return [hole.node for hole in holes(node.feed.piece)]
+            return read_by(node.body.piece)
+    return read_by(node.feed.piece)
+
+
+def read_by(piece: Piece) -> list[Node]:
+    """The nodes whose changes go into a template, each once."""
+    return list({id(hole.node): hole.node for hole in holes(piece)}.values())
+
+
+def upstream(nodes: Iterable[Node], into: Into = inputs) -> Iterator[Node]:
+    """The nodes and all that they are computed from, each once; `into` says where the walk goes on from a node."""
+    seen: set[int] = set()
+    pending = list(nodes)[::-1]
+    while pending:
+        node = pending.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            pending += list(into(node))[::-1]
+
+
+def behind_views(nodes: Iterable[Node]) -> Iterator[SourceNode | Operator | GatheredNode]:
+    """Whose changes these are: views pass on those of what they read."""
+    for node in upstream(nodes, lambda one: inputs(one) if isinstance(one, ViewNode) else []):
+        if not isinstance(node, ViewNode):
+            yield node
 
 
 def late(node: Node) -> bool:
     """Whether the node depends on rejected rows."""
-    if isinstance(node, SourceNode):
-        return node.name.endswith(".rejected")
-    return any(late(other) for other in inputs(node))
+    return any(isinstance(one, SourceNode) and one.name.endswith(".rejected") for one in upstream([node]))
 
 
 def stateful(node: Node) -> bool:
     """Whether computing the node's change runs kernels: then it must not be computed twice."""
-    match node:
-        case SourceNode() | GatheredNode():
-            return False
-        case ViewNode():
-            return _reaches_state(node.body.piece)
-    return True
-
-
-def _reaches_state(piece: Piece) -> bool:
-    if isinstance(piece, Branch):
-        return any(_reaches_state(child) for child in piece.children)
-    return stateful(piece.node)
+    return any(isinstance(one, Operator) for one in behind_views([node]))
 
 
 def timeless(node: Node) -> bool:
     """Whether the node's change follows from the input alone: no state, no event time of the epochs before."""
-    match node:
-        case SourceNode():
-            return True
-        case ViewNode():
-            return _follows_from_input(node.body.piece)
-    return False
+    return all(isinstance(one, SourceNode) or (isinstance(one, ViewNode) and _is_plain(one.body.piece)) for one in upstream([node]))
 
 
-def _follows_from_input(piece: Piece) -> bool:
-    if isinstance(piece, Branch):
-        return type(piece) is Branch and all(_follows_from_input(child) for child in piece.children)
-    return timeless(piece.node)
+def _is_plain(piece: Piece) -> bool:
+    """Whether nothing in a template goes by event time."""
+    return not isinstance(piece, Branch) or (type(piece) is Branch and all(map(_is_plain, piece.children)))
+
+
+def longest_way(nodes: Iterable[Node], counts: Callable[[Node], bool]) -> int:
+    """The most nodes that count on any one way from a source to one of these. A way that comes back to itself ends there."""
+    lengths: dict[int, int] = {}
+
+    def length(node: Node) -> int:
+        if id(node) not in lengths:
+            lengths[id(node)] = 0
+            lengths[id(node)] = int(counts(node)) + max(map(length, inputs(node)), default=0)
+        return lengths[id(node)]
+
+    return max(map(length, nodes), default=0)

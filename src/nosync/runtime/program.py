@@ -6,11 +6,13 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import SparkSession
 
 from nosync.bridge.arrow import arrow_schema
-from nosync.graph.nodes import Graph, Node, Operator, SourceNode, ViewNode
+from nosync.graph.graph import Graph
+from nosync.graph.nodes import SourceNode, ViewNode
+from nosync.graph.operators import Operator
 from nosync.graph.picture import boxes_of
 from nosync.graph.timed import timed_traces
 from nosync.graph.traces import above, feeders, is_recorded, records, stepwise, traces_of, unrepeatable
-from nosync.graph.walk import inputs
+from nosync.graph.walk import behind_views, inputs
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Declared
 from nosync.model.bound import BoundSource
@@ -118,23 +120,12 @@ def name_of(node: Operator | ViewNode) -> str:
 
 def _doubt(node: Operator | ViewNode, fresh: Sequence[Operator | ViewNode]) -> str:
     """Why an operator cannot begin without what was before; empty where it can."""
-    for other in _read(node):
+    for other in behind_views(inputs(node)):
         if isinstance(other, SourceNode) and other.static is not None:
             return "it reads a static table, which comes with epoch 1"
-        if other not in fresh and not other.append_only:
+        if other not in fresh and isinstance(other, SourceNode | Operator) and not other.append_only:
             return f'"{other.name}" may take rows back that it never saw'
     return ""
-
-
-def _read(node: Node) -> list[SourceNode | Operator]:
-    """Whose changes reach the node: views pass them on."""
-    found: list[SourceNode | Operator] = []
-    for other in inputs(node):
-        if isinstance(other, SourceNode | Operator):
-            found.append(other)
-        elif isinstance(other, ViewNode):
-            found += _read(other)
-    return found
 
 
 def record_of(view: ViewNode) -> ViewRecord:

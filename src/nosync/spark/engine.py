@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from nosync.compile.ledger import LedgerNode
-from nosync.graph.nodes import Graph, SourceNode
+from nosync.graph.graph import Graph
+from nosync.graph.nodes import SourceNode
 from nosync.graph.operators import RegroupNode
 from nosync.graph.timed import timed_sources
 from nosync.journal.entries import Opened

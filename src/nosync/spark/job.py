@@ -17,19 +17,24 @@ from pyspark.sql.types import LongType, StructType
 
 from nosync.bridge.catalyst import Catalyst, Java, items
 from nosync.bridge.frames import analyzed, plan_now, run
-from nosync.graph.nodes import Branch, GatheredNode, Graph, Hole, Node, Operator, Piece, SourceNode, ViewNode, holes
+from nosync.graph.graph import Graph
+from nosync.graph.nodes import Node, SourceNode, ViewNode
+from nosync.graph.operators import GatheredNode, Operator
+from nosync.graph.templates import Branch, Hole, Piece
 from nosync.graph.traces import traces_of, wanted_ends
+from nosync.graph.walk import behind_views, inputs, read_by, stateful, timeless
 from nosync.graph.walk import late as late_node
-from nosync.graph.walk import stateful, timeless
 from nosync.model.engine import CoversOf, Targets
 from nosync.model.identifiers import Epoch, Shard, TraceName
 from nosync.model.layers import Kind
 from nosync.model.shards import shard_expression
 from nosync.model.watermark import History, Moment, nothing_seen
-from nosync.spark.direct import FEW_SHARDS, AloneTask
+from nosync.spark.changes import NOTHING
+from nosync.spark.operators import STEPS
 from nosync.spark.receipts import Receipt, agreed, collector
 from nosync.spark.retain import RetainTask
-from nosync.spark.steps import NOTHING, change_of, direct_task
+from nosync.spark.steps.accumulate import direct_task
+from nosync.spark.steps.direct_task import FEW_SHARDS, AloneTask
 from nosync.spark.task import Work
 
 FEW_ROWS = 10_000  # a view that kept fewer in the epoch before is written by one task: starting another takes longer
@@ -97,6 +102,7 @@ class EpochJob:
     frames: dict[int, Java] = field(default_factory=dict)
     kept: dict[int, DataFrame] = field(default_factory=dict)
     persisted: list[DataFrame] = field(default_factory=list)
+    moving: dict[int, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.catalyst = self.setting.catalyst
@@ -185,18 +191,22 @@ class EpochJob:
 
     def _moves(self, node: Node) -> bool:
         """Whether anything can change in this epoch: some input below has rows, or a group without a key has yet to appear."""
-        match node:
-            case SourceNode():
-                return node.name in self.changes
-            case ViewNode():
-                return self.piece_moves(node.body.piece)
-            case GatheredNode():
-                return False
-        unborn = node.ticks or (node.whole and not self.covers(node.trace))
-        return unborn or self.piece_moves(node.feed.piece)
+        if id(node) not in self.moving:
+            self.moving[id(node)] = False  # what depends on itself alone stands still
+            self.moving[id(node)] = self._moves_by_itself(node) or any(map(self._moves, inputs(node)))
+        return self.moving[id(node)]
+
+    def _moves_by_itself(self, node: Node) -> bool:
+        if isinstance(node, SourceNode):
+            return node.name in self.changes
+        return isinstance(node, Operator) and (node.ticks or (node.whole and not self.covers(node.trace)))
 
     def piece_moves(self, piece: Piece) -> bool:
-        return any(self._moves(hole.node) for hole in holes(piece))
+        return any(map(self._moves, read_by(piece)))
+
+    def is_wide(self, piece: Piece) -> bool:
+        """Whether enough rows come for the fast way."""
+        return any(isinstance(node, SourceNode) and node.name in self.wide for node in behind_views(read_by(piece)))
 
     def plan(self, node: Node) -> Java:
         """The node's change as a plan; shared by all its readers."""
@@ -216,7 +226,7 @@ class EpochJob:
             case ViewNode():
                 return self._fill(node.body.piece)
             case Operator():
-                return analyzed(change_of(self, node))
+                return analyzed(STEPS[type(node)](self, node))
         raise AssertionError(node)
 
     def rows(self, piece: Piece) -> DataFrame:

@@ -5,6 +5,8 @@ without a match; `_tells` says which is which. A `MatchNode` for each of these s
 It works on the hash of the row, so that neither a hot key nor a join without a key puts all rows into one shard.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,16 +14,30 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from nosync.bridge.arrow import arrow_type
 from nosync.bridge.catalyst import Catalyst, Java, children, data_type, items
-from nosync.compile.fingerprint import fingerprint, text
-from nosync.graph.nodes import HASH, TELLS, Branch, Hole, Template
-from nosync.graph.operators import MatchNode
+from nosync.compile.fingerprint import digest, text
+from nosync.graph.operators import Operator
+from nosync.graph.templates import Branch, Hole, Template, holes
 from nosync.kernels.join import LEFT, MATCHED, RIGHT, How
 from nosync.kernels.matching import Matching, Wanted
+from nosync.model.columns import HASH, TELLS
+from nosync.model.picture import CHANGE, Account
 
 if TYPE_CHECKING:
     from nosync.compile.query import Query
 
 WANTED: dict[How, Wanted] = {"single": "single", "semi": "matched", "anti": "unmatched", "existence": "both"}
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class MatchNode(Operator):
+    """Rows of one side of a join, by whether they are part of any of the pairs that its input tells. `columns` are the side's."""
+
+    spec: Matching
+    columns: pa.Schema
+
+    @property
+    def account(self) -> Account:
+        return Account("the number of matches by row", "a condition beyond equal keys decides which pairs match", CHANGE)
 
 
 def by_pair(query: "Query", plan: Java, how: How, pairs: Template) -> Template:
@@ -63,10 +79,16 @@ def _node(query: "Query", plan: Java, spec: Matching, pairs: Template, own: list
     place = catalyst.expressions.If(of_other, catalyst.hash(other), catalyst.hash(own)) if other else catalyst.hash(own)
     columns = [catalyst.alias(a, name) for name, a in named] + [catalyst.alias(place, HASH), pairs.carried[-1]]
     feed = Template(Branch(catalyst.project(columns, catalyst.nowhere), [pairs.piece]), [], [], append_only=False)
-    feed.fingerprint = fingerprint(f"{text(plan)} {spec}", [pairs])
+    feed.fingerprint = digest(f"{text(plan)} {spec} over {[node.fingerprint for node in _operators(pairs)]}")
     what = f'view "{query.view}"'
     kept = pa.schema([(name, arrow_type(data_type(a), f'{what}, column "{a.name()}",')) for name, a in named[: len(own)]])
     schema = StructType([StructField(name, data_type(a)) for name, a in named[:-1]] + [StructField(TELLS, IntegerType())])
     return MatchNode(
         name=query.operator_name("matches"), feed=feed, schema=schema, view=query.view, plan=plan, spec=spec, columns=kept
     )
+
+
+def _operators(pairs: Template) -> Iterator[Operator]:
+    for hole in holes(pairs.piece):
+        assert isinstance(hole.node, Operator)
+        yield hole.node

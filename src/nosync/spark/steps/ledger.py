@@ -3,17 +3,31 @@
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
+from nosync.bridge.arrow import arrow_schema
+from nosync.compile.ledger import LedgerNode
 from nosync.kernels.ledger import Events, post_keyed, post_rows
 from nosync.model.identifiers import Shard
+from nosync.spark.changes import change_schema
 from nosync.spark.retain import nonempty
 from nosync.spark.task import Work, column, emitted, stacked, unsigned
 
+if TYPE_CHECKING:
+    from nosync.spark.job import EpochJob
+
 Batches = Iterator[pa.RecordBatch]
 PLACES = ("_p0", "_p1", "_p2")
+
+
+def step(job: "EpochJob", node: LedgerNode) -> DataFrame:
+    schema = change_schema(node.schema)
+    task = LedgerTask(job.work(node.trace, "upserts"), node.keys, node.columns, node.sequence, arrow_schema(schema, node.name))
+    return job.exchange(job.rows(node.feed.piece), node).mapInArrow(task, schema)
 
 
 @dataclass(frozen=True)

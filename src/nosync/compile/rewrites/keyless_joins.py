@@ -12,10 +12,10 @@ LEFT_MANY = ("Inner", "Cross", "LeftOuter", "LeftSingle", "LeftSemi", "LeftAnti"
 RIGHT_MANY = ("Inner", "Cross", "RightOuter")
 
 
-def spread_joins(catalyst: Catalyst, plan: Java) -> Java:
+def spread_keyless_joins(catalyst: Catalyst, plan: Java) -> Java:
     """The same query with such joins spread."""
     before = children(plan)
-    after = [spread_joins(catalyst, child) for child in before]
+    after = [spread_keyless_joins(catalyst, child) for child in before]
     if any(one is not other for one, other in zip(before, after, strict=True)):
         plan = catalyst.with_children(plan, after)
     if kind(plan) != "Join" or catalyst.equi_join_keys(plan) is not None:

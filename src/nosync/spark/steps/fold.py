@@ -17,11 +17,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql.conversion import ArrowTableToRowsConversion, LocalDataToArrowConversion
 from pyspark.sql.types import LongType, StructField, StructType, TimestampNTZType, TimestampType
 
-from nosync.compile.folding import Folding, FoldNode
+from nosync.bridge.arrow import arrow_schema
+from nosync.compile.rules.fold import Folding, FoldNode
 from nosync.kernels.fold import States, Touched, remembered, state_layer, touch
 from nosync.kernels.timers import due, effective, timer_layer, with_due
-from nosync.spark.final import calling
+from nosync.spark.changes import change_schema
 from nosync.spark.retain import nonempty
+from nosync.spark.steps.calling import calling
 from nosync.spark.task import Work, column, emitted, stacked, unsigned
 from nosync.state.merge import consolidate
 
@@ -30,6 +32,17 @@ if TYPE_CHECKING:
 
 Batches = Iterator[pa.RecordBatch]
 Key = tuple[Any, ...]
+
+
+def step(job: "EpochJob", node: FoldNode) -> DataFrame:
+    schema = change_schema(node.schema)
+    shapes = node.keys, node.columns, node.state, arrow_schema(schema, node.name)
+    record = None if node.record is None else job.work(node.record, "diffs")
+    if record is not None and job.targets is not None:
+        return job.setting.session.range(0, job.setting.shards, 1, job.setting.shards).mapInArrow(RecordTask(record, shapes[-1]), schema)
+    rows, timing = fold_input(job, node)
+    task = FoldTask(job.work(node.trace, "upserts"), node.view, node.folding, *shapes, record, timing)
+    return job.exchange(rows, node).mapInArrow(task, schema)
 
 
 @dataclass(frozen=True)

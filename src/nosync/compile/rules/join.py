@@ -2,7 +2,7 @@
 
 Spark says which conditions are equalities of keys (null-safe ones become two keys each). Both sides' changes go to the shards
 of their keys in one exchange. A join without keys has one key for all, and so one shard. What else the condition says is Spark's to
-decide, pair by pair: for an inner join a filter above is enough, for the others see `matches`.
+decide, pair by pair: for an inner join a filter above is enough, for the others see `conditional_joins`.
 """
 
 from dataclasses import dataclass
@@ -14,12 +14,15 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from nosync.bridge.arrow import arrow_type
 from nosync.bridge.catalyst import Catalyst, Java, children, data_type, items, kind
+from nosync.compile.conditional_joins import by_pair, existence
 from nosync.compile.fingerprint import fingerprint, text
-from nosync.compile.matches import by_pair, existence
 from nosync.compile.refusal import check_key, refuse_node
-from nosync.graph.nodes import HASH, ROW, SIDE, TELLS, Branch, Hole, Template
-from nosync.graph.operators import JoinNode
+from nosync.graph.operators import Operator
+from nosync.graph.templates import Branch, Hole, Template
 from nosync.kernels.join import LEFT, MATCHED, RIGHT, How, Joining
+from nosync.model.columns import HASH, ROW, SIDE, TELLS
+from nosync.model.identifiers import TraceName
+from nosync.model.picture import Account
 
 if TYPE_CHECKING:
     from nosync.compile.query import Query
@@ -36,6 +39,26 @@ HOWS: dict[str, How] = {
     "ExistenceJoin": "existence",
 }
 SIDES = {"right": (RIGHT,), "full": (LEFT, RIGHT)}  # sides of which rows without a match count; else the left
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class JoinNode(Operator):
+    """Two collections joined on their keys. `payloads` are what the sides keep. A column `_tells`, if any, says what a row stands for."""
+
+    spec: Joining
+    payloads: tuple[pa.Schema, pa.Schema]
+
+    @property
+    def traces(self) -> tuple[TraceName, ...]:
+        return TraceName(f"{self.name}/left"), TraceName(f"{self.name}/right")
+
+    @property
+    def account(self) -> Account:
+        if not self.spec.left:
+            why = "there is no equal key: every change meets all of the other side"
+            return Account("both sides, as one group", why, "in proportion to the change times the other side")
+        costs = "in proportion to the change and the rows that it meets"
+        return Account("both sides by key", "rows of either side may come or go later", costs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +160,7 @@ class _JoinNodes:
         union = self.catalyst.logical.Union(self.catalyst.seq([branch.plan for branch in branches]), False, False)
         append_only = self.left.append_only and self.right.append_only
         feed = Template(Branch(union, list(branches)), [], [], append_only)
-        feed.fingerprint = fingerprint(text(self.plan, deep=False), [self.left, self.right])
+        feed.fingerprint = fingerprint(text(self.plan), [self.left, self.right])
         payloads = self._payload("l", self.left.output, names[0]), self._payload("r", self._right_output, names[1])
         return JoinNode(
             name=self.query.operator_name("join"), feed=feed, schema=self._schema(), view=self.query.view, plan=self.plan,

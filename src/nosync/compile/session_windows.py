@@ -11,7 +11,9 @@ from nosync.bridge.catalyst import Catalyst, Java, children, items, kind
 from nosync.compile.event_time import SESSION
 from nosync.compile.regrouping import Regrouping, results
 from nosync.graph.lateness import OnTime
-from nosync.graph.nodes import GHOST, Branch, GatheredNode, Hole, Template
+from nosync.graph.operators import GatheredNode
+from nosync.graph.templates import Branch, Hole, Template
+from nosync.model.columns import GHOST
 from nosync.model.errors import Invalid
 from nosync.model.watermark import UNITS, Expiry, microseconds
 

@@ -2,16 +2,41 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
+from nosync.bridge.arrow import arrow_schema
+from nosync.compile.sliding_windows import PaneNode, SlidingNode
 from nosync.kernels.finish import finish
 from nosync.kernels.groups import Groups
 from nosync.kernels.panes import Panes, closed, spread, without_calls
 from nosync.model.identifiers import Shard
-from nosync.spark.accumulate import AccumulateTask
+from nosync.spark.changes import change_schema
+from nosync.spark.steps.accumulate import accumulated, output_of, reduced
+from nosync.spark.steps.accumulate_task import AccumulateTask
+from nosync.spark.steps.calling import calling
 from nosync.spark.task import emitted
+
+if TYPE_CHECKING:
+    from nosync.spark.job import EpochJob
+
+
+def step(job: "EpochJob", node: PaneNode) -> DataFrame:
+    """Windows that are told once, as they close."""
+    schema, rows = change_schema(node.schema), job.rows(node.feed.piece)
+    since, until = job.moment.watermark_before(node.clock), job.moment.watermark(node.clock)
+    task = PaneTask(job.work(node.trace, "upserts"), node.spec, arrow_schema(schema, node.name), node.panes, since, until)
+    calls = calling(job, rows.schema)
+    return reduced(job, node, task, rows.unionAll(calls) if job.piece_moves(node.feed.piece) else calls, schema)
+
+
+def sliding_step(job: "EpochJob", node: SlidingNode) -> DataFrame:
+    """Windows that are told early."""
+    until = job.moment.watermark(node.clock)
+    return accumulated(job, node, SlidingTask(job.work(node.trace, "upserts"), node.spec, output_of(job, node), node.panes, until))
 
 
 @dataclass(frozen=True)

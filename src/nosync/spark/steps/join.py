@@ -3,16 +3,35 @@
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
-from nosync.kernels.join import LEFT, MATCHED, RIGHT, Joined, Joining, Part, join, rows_at
-from nosync.kernels.matching import Matching, match
+from nosync.bridge.arrow import arrow_schema
+from nosync.compile.rules.join import JoinNode
+from nosync.graph.templates import Branch
+from nosync.kernels.join import LEFT, RIGHT, Joined, Joining, Part, join, rows_at
+from nosync.spark.changes import change_schema
 from nosync.spark.retain import diffs, nonempty
-from nosync.spark.task import Work, column, emitted, stacked, unsigned
+from nosync.spark.task import Work, emitted, stacked
+
+if TYPE_CHECKING:
+    from nosync.spark.job import EpochJob
 
 Batches = Iterator[pa.RecordBatch]
+
+
+def step(job: "EpochJob", node: JoinNode) -> DataFrame:
+    assert isinstance(node.feed.piece, Branch)
+    sides = [side for side in node.feed.piece.children if job.piece_moves(side)]
+    rows = job.rows(sides[0] if len(sides) == 1 else node.feed.piece)
+    left, right = node.traces
+    works = job.work(left, "diffs"), job.work(right, "diffs")
+    schema = change_schema(node.schema, node.placed)
+    task = JoinTask(works, node.spec, node.payloads, arrow_schema(schema, node.name))
+    return job.exchange(rows, node).mapInArrow(task, schema)
 
 
 @dataclass(frozen=True)
@@ -55,40 +74,3 @@ class JoinTask:
             side, index = (found.left, part.left) if part.left is not None else (found.right, part.right)
             return rows_at(side, name, index, rows).view(pa.int64())
         return rows_at(*((found.left, name, part.left) if name[0] == "l" else (found.right, name, part.right)), rows)
-
-
-@dataclass(frozen=True)
-class MatchTask:
-    """Passes on what is told of pairs, and tells of the side's rows (its `columns`) whether they are part of any."""
-
-    work: Work
-    spec: Matching
-    columns: pa.Schema
-    output: pa.Schema
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
-        started = time.perf_counter()
-        held = nonempty(batches)
-        if not held:
-            return
-        rows = stacked(held)
-        tells = rows.column("_tells").to_numpy()
-        mine = rows.filter(pa.array((tells == MATCHED) | (tells == self.spec.side)))
-        if mine.num_rows:
-            yield from self._matched(mine, started)
-        if self.spec.passing:
-            passing = rows.filter(pa.array(tells != self.spec.side))
-            yield from emitted(self.output, [passing.column(name) for name in self.output.names])
-
-    def _matched(self, rows: pa.RecordBatch, started: float) -> Batches:
-        shard = self.work.shard(rows)
-        columns = [column(rows, field.name, field.type) for field in self.columns]
-        told = rows.column("_tells").to_numpy(), rows.column("_diff").to_numpy()
-        found = match(self.spec, self.work.cover(shard), unsigned(rows, "_hash"), columns, *told)
-        self.work.hand_in(shard, rows.num_rows, found.layer, started)
-        for tells, places, weights in found.told:
-            values = {name: key.take(pa.array(places)) for name, key in zip(self.columns.names, found.keys, strict=True)}
-            values |= {"_tells": pa.array(np.full(len(places), tells, np.int32)), "_diff": pa.array(weights)}
-            values["_hash"] = pa.array(found.hashes[places].view(np.int64))
-            nothing = {field.name: pa.nulls(len(places), field.type) for field in self.output if field.name not in values}
-            yield from emitted(self.output, [(values | nothing)[name] for name in self.output.names])

@@ -6,18 +6,18 @@ from pyspark.sql.types import StructField, StructType
 
 from nosync.bridge.arrow import arrow_type
 from nosync.bridge.catalyst import Java, children, data_type, items, kind
-from nosync.compile.aggregates import Parts, rebind, take_apart
+from nosync.compile.aggregate_calls import Parts, rebind, take_apart
 from nosync.compile.event_time import TimeKey, on_time, time_key
-from nosync.compile.final import finalised, telling
+from nosync.compile.final_results import finalised, telling
 from nosync.compile.fingerprint import fingerprint, text
-from nosync.compile.panes import PaneNode, SlidingNode, by_pane, pane_node, panes_of
-from nosync.compile.plain import plain_columns
 from nosync.compile.refusal import no_end
 from nosync.compile.regrouping import Regrouping
-from nosync.compile.sessions import closing_time, evaluation, gap_of, session_expiries, session_of, sessions
+from nosync.compile.session_windows import closing_time, evaluation, gap_of, session_expiries, session_of, sessions
+from nosync.compile.sliding_windows import PaneNode, SlidingNode, by_pane, pane_node, panes_of
+from nosync.compile.source_columns import source_columns
 from nosync.graph.lateness import OnTime
-from nosync.graph.nodes import Branch, Hole, Template
 from nosync.graph.operators import AccumulateNode
+from nosync.graph.templates import Branch, Hole, Template
 from nosync.kernels.panes import Panes
 from nosync.model.watermark import Expiry
 
@@ -105,9 +105,9 @@ def _accumulated(query: "Query", plan: Java, child: Template, parts: Parts) -> T
         ]
         schema = StructType([StructField(f"{letter}{i}", type) for letter, i, type in columns])
         feed = query.feed(child, keys, [("k", keys), ("i", parts.inputs)], rows=False)
-        feed.fingerprint = fingerprint(text(plan, deep=False), [child])
+        feed.fingerprint = fingerprint(text(plan), [child])
         node = AccumulateNode(name=query.operator_name("aggregate"), feed=feed, schema=schema, view=query.view, plan=plan, spec=spec)
-        node.plain = plain_columns(child, spec, parts.grouping, parts.inputs)
+        node.source_columns = source_columns(child, spec, parts.grouping, parts.inputs)
         query.operators.append(node)
     return _told(query, plan, parts, keys, node)
 

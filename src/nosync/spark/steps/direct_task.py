@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nosync.graph.operators import Plain
+from nosync.graph.operators import SourceColumns
 from nosync.kernels.accumulate import grouped
 from nosync.kernels.groups import Groups
 from nosync.kernels.xxhash64 import hash_columns
 from nosync.model.identifiers import Shard
 from nosync.model.shards import lower_bounds
-from nosync.spark.accumulate import AccumulateTask, packed
+from nosync.spark.steps.accumulate_task import AccumulateTask, packed
 from nosync.spark.task import CHUNK_ROWS
 
 Batches = Iterator[pa.RecordBatch]
@@ -30,7 +30,7 @@ class DirectTask:
     """Tasks are numbered: by shard, or by their share of the files."""
 
     accumulate: AccumulateTask
-    plain: Plain
+    columns: SourceColumns
     paths: tuple[str, ...]
 
     def by_shard(self, batches: Iterable[pa.RecordBatch]) -> Batches:
@@ -61,11 +61,11 @@ class DirectTask:
     @property
     def _text_keys(self) -> list[str]:
         """Keys of text or binary that are not inputs too: only keys may come as dictionaries."""
-        types = zip(self.plain.keys, self.accumulate.spec.keys, strict=True)
-        return [name for name, type in types if type in (pa.string(), pa.binary()) and name not in self.plain.inputs]
+        types = zip(self.columns.keys, self.accumulate.spec.keys, strict=True)
+        return [name for name, type in types if type in (pa.string(), pa.binary()) and name not in self.columns.inputs]
 
     def _rows(self, paths: Iterable[str]) -> Iterator[tuple[np.ndarray, list[pa.Array], list[pa.Array]]]:
-        names = list(dict.fromkeys((*self.plain.keys, *self.plain.inputs)))
+        names = list(dict.fromkeys((*self.columns.keys, *self.columns.inputs)))
         for path in paths:
             with pq.ParquetFile(path, memory_map=True) as file:
                 footer = file.metadata
@@ -75,8 +75,8 @@ class DirectTask:
             repeated = repeated_texts(footer, self._text_keys)
             with pq.ParquetFile(path, metadata=footer, read_dictionary=repeated, memory_map=True) as file:
                 for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=names, use_threads=False):
-                    keys = [batch.column(name) for name in self.plain.keys]
-                    yield hash_columns(keys, batch.num_rows), keys, [batch.column(name) for name in self.plain.inputs]
+                    keys = [batch.column(name) for name in self.columns.keys]
+                    yield hash_columns(keys, batch.num_rows), keys, [batch.column(name) for name in self.columns.inputs]
 
 
 def repeated_texts(footer: pq.FileMetaData, names: Sequence[str]) -> list[str]:

@@ -10,9 +10,9 @@ sum give the same answer whenever they are asked. Ranks and RANGE frames still s
 from typing import TYPE_CHECKING
 
 from nosync.bridge.catalyst import Java, children, items, kind
-from nosync.compile.refusal import refuse_subquery
 from nosync.compile.regrouping import First, Group, Regrouping, results
-from nosync.graph.nodes import Branch, GatheredNode, Template
+from nosync.graph.operators import GatheredNode
+from nosync.graph.templates import Branch, Template
 from nosync.kernels.top import By
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ def windowed(query: "Query", plan: Java) -> Template | None:
     nodes = _stack(plan)
     if not nodes:
         return None
-    for expression in (expression for node in nodes for expression in items(node.expressions())):
-        refuse_subquery(expression, query.view)
     child = query.template(children(nodes[-1])[0])
     keys = [query.key(key) for key in items(nodes[-1].partitionSpec())]
     regrouping = Regrouping(query, "window", nodes, child, keys)

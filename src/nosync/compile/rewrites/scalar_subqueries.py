@@ -1,25 +1,26 @@
 """Uncorrelated scalar subqueries as joins.
 
 Spark leaves them inside expressions and runs them apart from the plan; it has made joins of all others. Here the node that asks gets its
-value from a join with the subquery's one row (`LeftSingle`: null where there is none, an error where there are two), spread as in `spread`.
+value from a join with the subquery's one row (`LeftSingle`: null where there is none, an error where there are two), spread as
+`keyless_joins` spreads them.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from nosync.bridge.catalyst import Catalyst, Java, children, items, kind
-from nosync.compile.aggregates import aggregate_expressions, rebind
-from nosync.compile.rewrites.spread import with_copies
+from nosync.compile.aggregate_calls import aggregate_expressions, rebind
+from nosync.compile.rewrites.keyless_joins import with_copies
 
 PRUNING = ("DynamicPruningSubquery", "BloomFilterMightContain")  # filters that only save work: true without them
 
 CALLS = ("AggregateExpression", "PythonUDAF")
 
 
-def without_subqueries(catalyst: Catalyst, plan: Java) -> Java:
+def join_scalar_subqueries(catalyst: Catalyst, plan: Java) -> Java:
     """The same query with every scalar subquery of a filter, projection, aggregate or join condition replaced by a column."""
     before = children(plan)
-    after = [without_subqueries(catalyst, child) for child in before]
+    after = [join_scalar_subqueries(catalyst, child) for child in before]
     if any(one is not other for one, other in zip(before, after, strict=True)):
         plan = catalyst.with_children(plan, after)
     if kind(plan) not in REBUILT or not any(_subqueries(expression) for expression in items(plan.expressions())):
@@ -91,7 +92,7 @@ class _Asking:
     def aggregate(self, plan: Java) -> Java:
         """Subqueries in arguments and keys are asked below the aggregate, those beside its functions above it."""
         if any(_subqueries(e, CALLS) for e in items(plan.aggregateExpressions())):
-            return without_subqueries(self.catalyst, self._above(plan))
+            return join_scalar_subqueries(self.catalyst, self._above(plan))
         grouping, expressions = (
             [self.rewritten(e) for e in items(found)] for found in (plan.groupingExpressions(), plan.aggregateExpressions())
         )
@@ -131,16 +132,16 @@ def _one_row(catalyst: Catalyst, subquery: Java) -> Java:
     values = _merged(subquery)
     if values:
         row = catalyst.project([catalyst.alias(value, "value") for value in values], children(subquery)[0])
-        return without_subqueries(catalyst, row)
+        return join_scalar_subqueries(catalyst, row)
     below = subquery
     while kind(below) in ("GlobalLimit", "LocalLimit") and str(below.limitExpr().toString()) == "1":
         below = children(below)[0]
     columns = items(below.projectList()) if kind(below) == "Project" else []
     constant = len(columns) == 1 and kind(columns[0]) == "Alias" and bool(columns[0].child().foldable())
     if below is subquery or not constant:
-        return without_subqueries(catalyst, subquery)
+        return join_scalar_subqueries(catalyst, subquery)
     count = catalyst.alias(catalyst.count(), "rows")
     rows = catalyst.logical.Aggregate(catalyst.seq([]), catalyst.seq([count]), children(below)[0], catalyst.none)
     some = catalyst.expressions.GreaterThan(count.toAttribute(), catalyst.zero)
     value = catalyst.alias(catalyst.when(some, columns[0].child()), columns[0].name(), like=columns[0])
-    return without_subqueries(catalyst, catalyst.project([value], rows))
+    return join_scalar_subqueries(catalyst, catalyst.project([value], rows))

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nosync.bridge.catalyst import Java, children, items, kind
-from nosync.compile.refusal import refuse_node
+from nosync.compile.refusal import refuse_node, refuse_subquery
 from nosync.compile.regrouping import First, Group, Regrouping, results, total_order
-from nosync.graph.nodes import Branch, GatheredNode, Template
+from nosync.graph.operators import GatheredNode
+from nosync.graph.templates import Branch, Template
 
 if TYPE_CHECKING:
     from nosync.compile.query import Query
@@ -44,6 +45,8 @@ def _cut(query: "Query", plan: Java) -> Cut:
     [below] = children(plan)
     name = kind(plan)
     if name == "Sort":
+        for expression in items(plan.order()):
+            refuse_subquery(expression, query.view)
         return Cut((plan,), 0, None, tuple(items(plan.order())))
     inner = _cut(query, below) if _goes_on(below) else Cut((), 0, None, ())
     inner = replace(inner, nodes=(plan, *inner.nodes))

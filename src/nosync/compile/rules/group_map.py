@@ -18,9 +18,11 @@ from pyspark.sql.types import StructField, StructType
 from nosync.bridge.arrow import arrow_schema
 from nosync.bridge.catalyst import Java, children, data_type, items, kind
 from nosync.bridge.frames import analyzed
-from nosync.compile.marking import MARK_TYPES, MARKS, marked_arrow, marked_pandas
 from nosync.compile.regrouping import Regrouping, orderable, results
-from nosync.graph.nodes import GHOST, GROUP, HASH, Branch, GatheredNode, Hole, Piece, Template
+from nosync.compile.wrapped_functions import MARK_TYPES, MARKS, marked_arrow, marked_pandas
+from nosync.graph.operators import GatheredNode
+from nosync.graph.templates import Branch, Hole, Piece, Template
+from nosync.model.columns import GHOST, GROUP, HASH
 from nosync.model.errors import Refused
 
 if TYPE_CHECKING:

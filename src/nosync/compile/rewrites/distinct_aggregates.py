@@ -12,10 +12,10 @@ from nosync.bridge.catalyst import Catalyst, Java, children, items, kind
 NUMBER = "gid"
 
 
-def distincts_in_order(catalyst: Catalyst, plan: Java) -> Java:
+def sort_distinct_aggregates(catalyst: Catalyst, plan: Java) -> Java:
     """The same query with such copies sorted."""
     before = children(plan)
-    after = [distincts_in_order(catalyst, child) for child in before]
+    after = [sort_distinct_aggregates(catalyst, child) for child in before]
     if any(one is not other for one, other in zip(before, after, strict=True)):
         plan = catalyst.with_children(plan, after)
     if kind(plan) != "Aggregate" or kind(lower := children(plan)[0]) != "Aggregate" or kind(expand := children(lower)[0]) != "Expand":

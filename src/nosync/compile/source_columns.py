@@ -6,13 +6,14 @@ Then Spark has nothing to compute below it, and tasks may read the columns from 
 import pyarrow as pa
 
 from nosync.bridge.catalyst import Java, items, kind
-from nosync.graph.nodes import Branch, Hole, SourceNode, Template
-from nosync.graph.operators import Plain
+from nosync.graph.nodes import SourceNode
+from nosync.graph.operators import SourceColumns
+from nosync.graph.templates import Branch, Hole, Template
 from nosync.kernels.accumulate import Accumulation
 from nosync.kernels.xxhash64 import hashable
 
 
-def plain_columns(child: Template, spec: Accumulation, keys: list[Java], inputs: list[Java]) -> Plain | None:
+def source_columns(child: Template, spec: Accumulation, keys: list[Java], inputs: list[Java]) -> SourceColumns | None:
     """The source's columns that are the keys and inputs, or None where anything has to be computed first."""
     if not all(hashable(type) and not _normalised(type) for type in spec.keys):
         return None
@@ -43,7 +44,7 @@ def _below(project: Java, expression: Java) -> Java | None:
     return None
 
 
-def _named(hole: Hole, attributes: list[Java], keys: int) -> Plain | None:
+def _named(hole: Hole, attributes: list[Java], keys: int) -> SourceColumns | None:
     node = hole.node
     if not isinstance(node, SourceNode) or node.static is not None:
         return None
@@ -55,4 +56,4 @@ def _named(hole: Hole, attributes: list[Java], keys: int) -> Plain | None:
         if not place:
             return None
         names.append(node.schema.names[place[0]])
-    return Plain(node.name, tuple(names[:keys]), tuple(names[keys:]))
+    return SourceColumns(node.name, tuple(names[:keys]), tuple(names[keys:]))

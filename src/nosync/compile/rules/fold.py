@@ -12,11 +12,13 @@ import pyarrow as pa
 from pyspark.sql.types import LongType, StructField, StructType
 
 from nosync.bridge.arrow import arrow_schema, arrow_type
-from nosync.bridge.catalyst import Java, children, data_type, items, kind
+from nosync.bridge.catalyst import Java, children, data_type, items
 from nosync.compile.event_time import clock_over
 from nosync.compile.fingerprint import FOLD_MARK, fingerprint, text
 from nosync.compile.refusal import check_key
-from nosync.graph.nodes import DIFF, HASH, Hole, Operator, Template
+from nosync.graph.operators import Operator
+from nosync.graph.templates import Hole, Template
+from nosync.model.columns import DIFF, HASH
 from nosync.model.errors import Refused
 from nosync.model.identifiers import TraceName
 from nosync.model.picture import Account
@@ -103,13 +105,12 @@ class FoldNode(Operator):
         return Account(keeps, f"{self.folding.name} decides what to keep", costs)
 
 
-def is_fold(plan: Java) -> bool:
-    return kind(plan) == "FlatMapGroupsInArrow" and str(plan.functionExpr().name()) in FOLDS
-
-
-def folded(query: "Query", plan: Java) -> Template:
-    """The fold's change; the same fold over the same rows is one operator."""
-    child, folding = query.template(children(plan)[0]), FOLDS[str(plan.functionExpr().name())]
+def folded(query: "Query", plan: Java) -> Template | None:
+    """The fold's change; the same fold over the same rows is one operator. None for any other function of groups."""
+    folding = FOLDS.get(str(plan.functionExpr().name()))
+    if folding is None:
+        return None
+    child = query.template(children(plan)[0])
     if not child.append_only and not folding.net:
         raise Refused(
             f'view "{query.view}" folds rows that may be removed again with "{folding.name}", which would not know',
@@ -138,7 +139,7 @@ def _node(query: "Query", plan: Java, child: Template, folding: Folding) -> Fold
     feed = query.feed(child, keys, [("k", keys), ("c", items(plan.functionExpr().children()))], rows=False)
     said = f"{folding.state.simpleString()} {folding.output.simpleString()} {folding.order_by} {folding.net}"
     said += f" {folding.deterministic} {folding.timers}"
-    feed.fingerprint = fingerprint(f"{text(plan, deep=False)} {said}", [child])
+    feed.fingerprint = fingerprint(f"{text(plan)} {said}", [child])
     return FoldNode(
         name=query.operator_name("fold"), feed=feed, schema=_numbered(folding.output), view=query.view, plan=plan, append_only=True,
         folding=folding, keys=pa.schema([(f"k{i}", arrow_type(data_type(key), what)) for i, key in enumerate(keys)]),

@@ -1,0 +1,14 @@
+"""Schemas of what passes between the steps of a job."""
+
+from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
+
+from nosync.model.columns import DIFF, HASH
+
+NOTHING = StructType([StructField("_nothing", IntegerType())])  # of a step that nobody reads
+BLOBS = StructType([StructField("_shard", IntegerType()), StructField("blob", BinaryType())])
+
+
+def change_schema(schema: StructType, placed: bool = True) -> StructType:
+    """The schema of a change: the columns, where rows lie if they are placed by shard, and the diff."""
+    carried = (HASH, DIFF) if placed else (DIFF,)
+    return StructType(list(schema.fields) + [StructField(name, LongType()) for name in carried])

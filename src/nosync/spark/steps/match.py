@@ -1,0 +1,66 @@
+"""The step of joins whose condition says more than equal keys: rows by whether they are part of any pair."""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from nosync.bridge.arrow import arrow_schema
+from nosync.compile.conditional_joins import MatchNode
+from nosync.kernels.join import MATCHED
+from nosync.kernels.matching import Matching, match
+from nosync.spark.changes import change_schema
+from nosync.spark.retain import nonempty
+from nosync.spark.task import Work, column, emitted, stacked, unsigned
+
+if TYPE_CHECKING:
+    from nosync.spark.job import EpochJob
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def step(job: "EpochJob", node: MatchNode) -> DataFrame:
+    schema = change_schema(node.schema)
+    task = MatchTask(job.work(node.trace, "upserts"), node.spec, node.columns, arrow_schema(schema, node.name))
+    return job.exchange(job.rows(node.feed.piece), node).mapInArrow(task, schema)
+
+
+@dataclass(frozen=True)
+class MatchTask:
+    """Passes on what is told of pairs, and tells of the side's rows (its `columns`) whether they are part of any."""
+
+    work: Work
+    spec: Matching
+    columns: pa.Schema
+    output: pa.Schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
+        started = time.perf_counter()
+        held = nonempty(batches)
+        if not held:
+            return
+        rows = stacked(held)
+        tells = rows.column("_tells").to_numpy()
+        mine = rows.filter(pa.array((tells == MATCHED) | (tells == self.spec.side)))
+        if mine.num_rows:
+            yield from self._matched(mine, started)
+        if self.spec.passing:
+            passing = rows.filter(pa.array(tells != self.spec.side))
+            yield from emitted(self.output, [passing.column(name) for name in self.output.names])
+
+    def _matched(self, rows: pa.RecordBatch, started: float) -> Batches:
+        shard = self.work.shard(rows)
+        columns = [column(rows, field.name, field.type) for field in self.columns]
+        told = rows.column("_tells").to_numpy(), rows.column("_diff").to_numpy()
+        found = match(self.spec, self.work.cover(shard), unsigned(rows, "_hash"), columns, *told)
+        self.work.hand_in(shard, rows.num_rows, found.layer, started)
+        for tells, places, weights in found.told:
+            values = {name: key.take(pa.array(places)) for name, key in zip(self.columns.names, found.keys, strict=True)}
+            values |= {"_tells": pa.array(np.full(len(places), tells, np.int32)), "_diff": pa.array(weights)}
+            values["_hash"] = pa.array(found.hashes[places].view(np.int64))
+            nothing = {field.name: pa.nulls(len(places), field.type) for field in self.output if field.name not in values}
+            yield from emitted(self.output, [(values | nothing)[name] for name in self.output.names])
