@@ -140,7 +140,8 @@ class Flow:
         return self.view(name, self._query(query))
 
     def _query(self, statement: str) -> DataFrame:
-        with visible(self.spark, self._frames):
+        named = statement.casefold()  # making a frame visible costs a hundred calls: only those that may be meant
+        with visible(self.spark, {name: frame for name, frame in self._frames.items() if name.casefold() in named}):
             try:
                 return self.spark.sql(statement)
             except PySparkException as error:

@@ -1,0 +1,59 @@
+"""Declaring views upon views: what it costs does not grow with what they stand on."""
+
+from collections.abc import Iterator
+
+import pytest
+from py4j.java_gateway import GatewayClient
+from pyspark.sql import SparkSession
+
+import nosync as ns
+from nosync.graph.picture import boxes_of
+
+HEIGHT = 30
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    """How often the JVM was spoken to; a new count is begun by appending 0."""
+    counts = [0]
+    speak = GatewayClient.send_command
+
+    def counted(*arguments: object, **named: object) -> object:
+        counts[-1] += 1
+        return speak(*arguments, **named)
+
+    monkeypatch.setattr(GatewayClient, "send_command", counted)
+    yield counts
+
+
+def test_the_thirtieth_self_join_costs_what_the_third_does(quick: SparkSession, calls: list[int]) -> None:
+    flow = ns.Flow("stack", quick)
+    flow.source("s", ns.memory("k int"))
+    below = "s"
+    for level in range(HEIGHT):
+        calls.append(0)
+        flow.sql(f"create view v{level} as select l.k from {below} l join {below} r on l.k = r.k")
+        below = f"v{level}"
+    assert calls[-1] <= calls[3] * 1.5
+    program = flow.program()
+    calls.append(0)
+    program.declaration(shards=1)
+    boxes_of(program.graph)
+    assert calls[-1] <= HEIGHT * calls[3]
+
+
+def test_a_chain_of_steps_is_looked_at_once_for_all_operators_over_it(quick: SparkSession, calls: list[int]) -> None:
+    flow = ns.Flow("chain", quick)
+    flow.source("s", ns.memory("k int, x int"))
+
+    def nested(levels: int) -> str:
+        return "s" if levels == 0 else f"(select k, max(x) + {levels} as x from {nested(levels - 1)} group by k, x % {levels + 1})"
+
+    cost = {}
+    for levels in (4, 8, 16):
+        query = flow.sql(f"select * from {nested(levels)}")
+        query._jdf.queryExecution().optimizedPlan()
+        calls.append(0)
+        flow.view(f"v{levels}", query)
+        cost[levels] = calls[-1]
+    assert cost[16] - cost[8] <= 3 * (cost[8] - cost[4])
