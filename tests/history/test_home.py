@@ -9,7 +9,8 @@ import nosync as ns
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Computed, Declared, Opened
 from nosync.journal.journal import Journal
-from nosync.kernels.accumulate import Accumulation, Result
+from nosync.kernels.accumulate import Accumulation
+from nosync.kernels.functions import Result
 from nosync.model.run import this_process
 from nosync.state.layer import write_layer
 from nosync.store.disk import LocalDisk

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from nosync.kernels.accumulate import Accumulation, Result, advance, collapse, grouped, lift, merged
-from nosync.kernels.finish import finish
+from nosync.kernels.accumulate import Accumulation, advance, collapse, grouped, lift, merged
+from nosync.kernels.functions import Result
 from nosync.kernels.groups import Groups, concat, from_batch
 from nosync.state.layer import Layer, open_layer, write_layer
 
@@ -75,7 +75,7 @@ def layer(folder: Path, epoch: int, groups: Groups) -> Layer:
 
 
 def answers(spec: Accumulation, groups: Groups) -> dict[Any, list[Any]]:
-    columns = [column.to_pylist() for column in finish(spec, groups)]
+    columns = [column.to_pylist() for column in spec.finish(groups)]
     alive = [i for i in range(len(groups)) if groups.n[i] > 0]
     return {groups.keys[0][i].as_py(): [column[i] for column in columns] for i in alive}
 

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from nosync.kernels.accumulate import Accumulation, Result, advance, grouped
-from nosync.kernels.finish import finish
+from nosync.kernels.accumulate import Accumulation, advance, grouped
+from nosync.kernels.functions import Result
 from nosync.kernels.panes import Panes, closed, spread, without_calls
 from nosync.state.layer import Layer, open_layer, write_layer
 
@@ -37,7 +37,7 @@ def test_windows_close_with_the_sum_of_their_rows(tmp_path: Path, seed: int) -> 
         told = closed(SPEC, PANES, cover, since, until)
         found = set()
         if told is not None:
-            columns = [column.to_pylist() for column in (*told.keys, *finish(SPEC, told))]
+            columns = [column.to_pylist() for column in (*told.keys, *SPEC.finish(told))]
             found = {(k, round(w["end"].timestamp() * 1e6), n, v) for k, w, n, v in zip(*columns, strict=True)}
         assert found == expected(events, since, until), epoch
         low = -6 if until is None else until - 9
@@ -71,7 +71,7 @@ def test_rows_that_only_call_leave_nothing_behind() -> None:
 def test_a_change_is_spread_over_the_windows_that_are_open(until: int | None) -> None:
     events = [(1, 4, 2), (1, 5, 3), (2, 4, 7), (1, 8, 1)]
     windows = spread(SPEC, PANES, change(events), until)
-    columns = [column.to_pylist() for column in (*windows.keys, *finish(SPEC, windows))]
+    columns = [column.to_pylist() for column in (*windows.keys, *SPEC.finish(windows))]
     found = {(k, round(w["end"].timestamp() * 1e6), n, v) for k, w, n, v in zip(*columns, strict=True)}
     assert found == expected(events, until, 1000)
     assert (np.diff(windows.hashes.astype(object)) >= 0).all()

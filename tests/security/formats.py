@@ -37,7 +37,8 @@ from nosync.journal.names import openings_name, rollup_name, segment_name, taken
 from nosync.journal.past import Shelves, rolled_openings, whole_image
 from nosync.journal.record import Record, decode, encode, pack, pack_openings
 from nosync.journal.taken import from_bytes, gathered, taken_from, to_bytes
-from nosync.kernels.accumulate import Accumulation, Result
+from nosync.kernels.accumulate import Accumulation
+from nosync.kernels.functions import Result
 from nosync.model.errors import MALFORMED, Corrupt
 from nosync.model.layers import LayerInfo
 from nosync.model.picture import Box, Picture

@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from nosync.graph.operators import SourceColumns
-from nosync.kernels.accumulate import Accumulation, Result
+from nosync.kernels.accumulate import Accumulation
+from nosync.kernels.functions import Result
 from nosync.spark.receipts import Receipt
 from nosync.spark.steps.accumulate_task import AccumulateTask
 from nosync.spark.steps.direct_task import DirectTask, repeated_texts

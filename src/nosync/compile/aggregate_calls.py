@@ -7,23 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.types import DecimalType, DoubleType, FloatType, IntegralType
+from pyspark.sql.types import DecimalType
 
 from nosync.bridge.arrow import arrow_type
 from nosync.bridge.catalyst import Catalyst, Java, children, data_type, items, kind
 from nosync.bridge.errors import BridgeError
-from nosync.kernels.accumulate import Accumulation, Overflow, Result
-from nosync.kernels.order import orderable
+from nosync.kernels.accumulate import Accumulation
+from nosync.kernels.functions import FUNCTIONS, Function, Overflow, Result
 
-SIMPLE = {
-    "StddevPop": "stddev_pop",
-    "StddevSamp": "stddev_samp",
-    "VariancePop": "var_pop",
-    "VarianceSamp": "var_samp",
-    "BitXorAgg": "xor",
-}
-PAIRED = {"CovPopulation": "covar_pop", "CovSample": "covar_samp", "Corr": "corr"}
-ADD_ONLY = {"Min": "min", "Max": "max", "BitAndAgg": "and", "BitOrAgg": "or", "First": "first"}
+KNOWN = {function.spark: name for name, function in FUNCTIONS.items()}  # by the name of Spark's class
 
 
 @dataclass(slots=True)
@@ -85,41 +77,36 @@ def unaccumulated(plan: Java, append_only: bool) -> str:
             return f"{text} is a Python function of whole groups"
         if call.isDistinct():
             return f"{text}: only the rows say which values are still there"
-        if name in ADD_ONLY and not append_only:
-            return f"{text} under removals: the next best may be any row of the group"
-        if name not in SIMPLE and name not in PAIRED and name not in ("Count", "Sum", "Average"):
+        if name not in KNOWN:
             return f"{text} has no accumulator"
+        if not append_only and FUNCTIONS[KNOWN[name]].add_only(arrow_type(data_type(call), text)):
+            return f"{text} under removals: the next best may be any row of the group"
     return "no accumulator holds all of these functions at once"
 
 
 def _result(catalyst: Catalyst, parts: Parts, call: Java, append_only: bool) -> Result | None:
-    function = call.aggregateFunction()
-    arguments = children(function)
+    spark, text = call.aggregateFunction(), str(call.sql())
+    name, arguments = KNOWN.get(kind(spark)), children(spark)
     condition = call.filter().get() if call.filter().isDefined() else None
-    name, text = kind(function), str(call.sql())
-
-    def column(expression: Java) -> int:
-        return parts.input(expression if condition is None else catalyst.when(condition, expression))
-
-    type = arrow_type(data_type(function), text)
-    if name == "Count":
-        return Result("count", _counted(catalyst, parts, arguments, condition), type, text=text)
-    if name in ("Sum", "Average"):
-        if not isinstance(data_type(arguments[0]), IntegralType | FloatType | DoubleType | DecimalType):
-            return None
-        return Result("sum" if name == "Sum" else "avg", (column(arguments[0]),), type, _overflow(function), text)
-    if name in SIMPLE:
-        return Result(SIMPLE[name], (column(arguments[0]),), type, text=text)
-    if name in PAIRED:
+    type = arrow_type(data_type(spark), text)
+    if name is None or not _can_be_kept(FUNCTIONS[name], type, append_only, condition):
+        return None
+    if name == "count":
+        return Result(name, _counted(catalyst, parts, arguments, condition), type, text=text)
+    if FUNCTIONS[name].paired:
         x, y = arguments
-        pair = catalyst.when(_not_null(catalyst, y), x), catalyst.when(_not_null(catalyst, x), y)
-        return Result(PAIRED[name], (column(pair[0]), column(pair[1])), type, text=text)
-    if name in ADD_ONLY:
-        boolean = pa.types.is_boolean(type) and name in ("Min", "Max")
-        if not boolean and (not append_only or not orderable(type) or (name == "First" and condition is not None)):
-            return None
-        return Result(ADD_ONLY[name], (column(arguments[0]),), type, text=text)
-    return None
+        arguments = [catalyst.when(_not_null(catalyst, y), x), catalyst.when(_not_null(catalyst, x), y)]
+    else:
+        arguments = arguments[:1]
+    inputs = tuple(parts.input(value if condition is None else catalyst.when(condition, value)) for value in arguments)
+    return Result(name, inputs, type, _overflow(spark) if name in ("sum", "avg") else "raise", text)
+
+
+def _can_be_kept(function: Function, type: pa.DataType, append_only: bool, condition: Java | None) -> bool:
+    """Whether accumulators say what the function says, of the rows that meet a condition if there is one."""
+    if function.sees_nulls and condition is not None:
+        return False
+    return function.gives(type) and (append_only or not function.add_only(type))
 
 
 def _counted(catalyst: Catalyst, parts: Parts, arguments: list[Java], condition: Java | None) -> tuple[int, ...]:

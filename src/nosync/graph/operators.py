@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType
 from nosync.bridge.catalyst import Java
 from nosync.graph.templates import Branch, Template
 from nosync.kernels.accumulate import Accumulation
+from nosync.kernels.functions import FUNCTIONS
 from nosync.kernels.top import Limit
 from nosync.model.identifiers import TraceName
 from nosync.model.picture import CHANGE, GROUPS, Account
@@ -104,7 +105,7 @@ class AccumulateNode(Operator):
     def account(self) -> Account:
         if not self.spec.results:
             return Account("how often each row occurs", "a row stays until its last duplicate is removed", CHANGE)
-        grows = sorted({result.function for result in self.spec.results} & {"min", "max", "and", "or", "first"})
+        grows = sorted({result.function for result in self.spec.results if FUNCTIONS[result.function].add_only(result.type)})
         why = f"{' and '.join(grows)} over rows that are only added" if grows else "they can be added to and taken from exactly"
         return Account("accumulators by key", why, CHANGE)
 

@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 
 from nosync.history.record import ViewRecord
-from nosync.kernels.finish import finish
 from nosync.kernels.groups import Groups, from_batch
 from nosync.state.layer import Layer
 from nosync.state.merge import scan
@@ -21,13 +20,13 @@ def rows(view: ViewRecord, cover: Sequence[Layer], owns_whole: bool = False) -> 
             yield _finished(view, block) if view.spec else _repeated(view, block)
     if view.spec is not None and view.spec.whole and owns_whole and not found:
         nothing = Groups(np.array([42], np.uint64), [], np.zeros(1, np.int64), {}, {})
-        yield _batch(view, finish(view.spec, nothing))
+        yield _batch(view, view.spec.finish(nothing))
 
 
 def _finished(view: ViewRecord, block: pa.RecordBatch) -> pa.RecordBatch:
     assert view.spec is not None
     groups = from_batch(block, len(view.spec.keys), view.spec.best)
-    columns = [*groups.keys, *finish(view.spec, groups)]
+    columns = [*groups.keys, *view.spec.finish(groups)]
     return _batch(view, [columns[i] for i in view.columns])
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from nosync.kernels.accumulate import Accumulation, Result
+from nosync.kernels.accumulate import Accumulation
+from nosync.kernels.functions import FUNCTIONS, Result
 from nosync.model.identifiers import TraceName
 from nosync.model.layers import Kind
 
@@ -47,6 +48,8 @@ class ViewRecord:
             Result(function, tuple(inputs), type, overflow, words)
             for (function, inputs, overflow, words), type in zip(spec["results"], _unpack(spec["types"]).types, strict=True)
         )
+        if not all(result.function in FUNCTIONS for result in results):
+            raise ValueError("a function is none of those that there are")
         keys, inputs = tuple(_unpack(spec["keys"]).types), tuple(_unpack(spec["inputs"]).types)
         if not all(type(place) is int and 0 <= place < len(keys) + len(results) for place in text["columns"]):
             raise ValueError("a column is none of the key's and none of the results'")

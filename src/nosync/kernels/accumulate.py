@@ -1,4 +1,4 @@
-"""accumulate: count, sum, avg, moments, min, max and bits by group, in proportion to the change.
+"""accumulate: aggregate functions by group, in proportion to the change.
 
 `grouped` turns rows into accumulators and adds up those of equal keys, `collapse` adds up groups from several places, `advance` adds a
 collapsed change to the state. All three see multisets: no order, split or retry of the input changes a bit of the result. Sums are exact.
@@ -7,42 +7,16 @@ Minimum, maximum and bitwise and/or hold for input that is only ever added to; e
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from nosync.kernels import exact, order
+from nosync.kernels import exact
+from nosync.kernels.families import BEST, SUMS, Family, additive, best_of, digits_of, is_digit, reduced
+from nosync.kernels.functions import FUNCTIONS, Result
 from nosync.kernels.groups import Groups, Int64s, concat, decoded, sort_by_key
 from nosync.state.layer import Layer
 from nosync.state.search import BloomUse, lookup
-
-Overflow = Literal["raise", "wrap", "null"]
-SUMS = ("sum", "square", "product")
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One aggregate function over input columns; `type` is what Spark says it returns."""
-
-    function: str
-    inputs: tuple[int, ...]
-    type: pa.DataType
-    overflow: Overflow = "raise"
-    text: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Family:
-    """One accumulator: what is kept of the input columns."""
-
-    kind: str
-    inputs: tuple[int, ...]
-
-    @property
-    def name(self) -> str:
-        return self.kind + "_".join(map(str, self.inputs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +30,11 @@ class Accumulation:
 
     @property
     def families(self) -> tuple[Family, ...]:
-        return tuple(dict.fromkeys(family for result in self.results for family in needed(result, self.inputs)))
+        return tuple(dict.fromkeys(family for result in self.results for family in FUNCTIONS[result.function].needs(result, self.inputs)))
+
+    def finish(self, groups: Groups) -> list[pa.Array]:
+        """The values that the query asks for: one array per result, in the order of the groups."""
+        return [FUNCTIONS[result.function].finish(result, self.inputs, groups) for result in self.results]
 
     @property
     def mostly_new(self) -> bool:
@@ -65,38 +43,7 @@ class Accumulation:
 
     @property
     def best(self) -> dict[str, pa.DataType]:
-        return {f.name: self.inputs[f.inputs[0]] for f in self.families if f.kind in ("min", "max", "and", "or")}
-
-
-MOMENTS = ("var_pop", "var_samp", "stddev_pop", "stddev_samp")
-PAIRS = ("covar_pop", "covar_samp", "corr")
-
-
-def needed(result: Result, inputs: Sequence[pa.DataType]) -> list[Family]:
-    """The accumulators that a function is computed from."""
-    nulls = [Family("nulls", (i,)) for i in result.inputs]
-    sums = [Family("sum", (i,)) for i in result.inputs]
-    squares = [Family("square", (i,)) for i in result.inputs]
-    match result.function:
-        case "count":
-            return nulls
-        case "sum" | "avg":
-            return nulls + sums
-        case "min" | "max" if pa.types.is_boolean(inputs[result.inputs[0]]):
-            return [*nulls, Family("true", result.inputs)]
-        case "min" | "max" | "and" | "or":
-            return [Family(result.function, result.inputs)]
-        case "first":
-            return [Family("min", result.inputs)]
-        case "xor":
-            return [*nulls, Family("xor", result.inputs)]
-        case function if function in MOMENTS:
-            return nulls + sums + squares
-        case "covar_pop" | "covar_samp":
-            return [*nulls, *sums, Family("product", result.inputs)]
-        case "corr":
-            return [*nulls, *sums, *squares, Family("product", result.inputs)]
-    raise ValueError(result.function)
+        return {f.name: self.inputs[f.inputs[0]] for f in self.families if f.kind in BEST}
 
 
 def lift(spec: Accumulation, hashes: np.ndarray, keys: list[pa.Array], inputs: Sequence[pa.Array], diffs: Int64s) -> Groups:
@@ -105,71 +52,11 @@ def lift(spec: Accumulation, hashes: np.ndarray, keys: list[pa.Array], inputs: S
     rows = Groups(hashes, keys, diffs, {}, {})
     for family in spec.families:
         columns = [inputs[i] for i in family.inputs]
-        if family.kind in ("min", "max", "and", "or"):
+        if family.kind in BEST:
             rows.best[family.name] = columns[0]
         else:
-            rows.additive.update(_additive(family, columns, weights))
+            rows.additive.update(additive(family, columns, weights))
     return rows
-
-
-def _additive(family: Family, columns: Sequence[pa.Array], weights: Int64s | None) -> dict[str, Int64s]:
-    column = columns[0]
-    if family.kind == "nulls":
-        marks = {} if column.null_count == 0 else {family.name: column.is_null().cast(pa.int8()).to_numpy().astype(np.int64)}
-        return _weighted(marks, weights)
-    if family.kind == "true":
-        trues = pc.fill_null(column, False).cast(pa.int8()).to_numpy().astype(np.int64)
-        return _weighted({family.name: trues}, weights)
-    if family.kind == "xor":
-        bits = _integers(column)
-        return {family.name: bits if weights is None else np.where(weights % 2 != 0, bits, 0)}
-    digits, specials = _digits(family, columns)
-    if weights is not None:
-        digits = exact.scale(digits, weights)
-    return {f"{family.name}.{place}": digit for place, digit in digits.items()} | _weighted(specials, weights)
-
-
-def _weighted(columns: dict[str, Int64s], weights: Int64s | None) -> dict[str, Int64s]:
-    return columns if weights is None else {name: column * weights for name, column in columns.items()}
-
-
-def _integers(column: pa.Array) -> Int64s:
-    if not pa.types.is_int64(column.type):
-        column = column.cast(pa.int64())
-    filled: Int64s = (pc.fill_null(column, 0) if column.null_count else column).to_numpy()
-    return filled
-
-
-def _digits(family: Family, columns: Sequence[pa.Array]) -> tuple[exact.Digits, dict[str, Int64s]]:
-    """Exact digits of the finite values, and counts of those that are not finite (they would drown the rest)."""
-    type = columns[0].type
-    if pa.types.is_decimal(type):
-        return exact.digits_of_decimals(columns[0]), {}
-    if pa.types.is_integer(type) and family.kind == "sum":
-        return exact.digits_of_integers(_integers(columns[0])), {}
-    values = [_doubles(column) for column in columns]
-    odd = ~np.isfinite(values[0])
-    specials: dict[str, Int64s] = {}
-    if odd.any() and family.kind == "sum":
-        first = values[0]
-        for name, marks in (("nan", np.isnan(first)), ("inf", first == np.inf), ("-inf", first == -np.inf)):
-            if marks.any():
-                specials[f"{family.name}.{name}"] = marks.astype(np.int64)
-    for i, value in enumerate(values):
-        finite = np.isfinite(value)
-        values[i] = value if finite.all() else np.where(finite, value, 0.0)
-    match family.kind:
-        case "sum":
-            return exact.digits_of_doubles(values[0]), specials
-        case "square":
-            return exact.digits_of_products(values[0], values[0]), {}
-    return exact.digits_of_products(values[0], values[1]), {}
-
-
-def _doubles(column: pa.Array) -> np.ndarray:
-    column = column if pa.types.is_float64(column.type) else column.cast(pa.float64())
-    filled: np.ndarray = (pc.fill_null(column, 0.0) if column.null_count else column).to_numpy()
-    return filled
 
 
 def collapse(spec: Accumulation, rows: Groups) -> Groups:
@@ -208,47 +95,22 @@ def _summed(spec: Accumulation, rows: Groups, starts: np.ndarray) -> Groups:
             rows.hashes[starts],
             [key.take(firsts) for key in rows.keys],
             np.add.reduceat(rows.n, starts),
-            {name: _reduce(name, column, starts) for name, column in rows.additive.items()},
-            {name: _best(name, column, starts) for name, column in rows.best.items()},
+            {name: reduced(name, column, starts) for name, column in rows.additive.items()},
+            {name: best_of(name, column, starts) for name, column in rows.best.items()},
         )
     rows.additive = normalise(spec, rows.additive)
     return rows
 
 
-def _reduce(name: str, column: Int64s, starts: np.ndarray) -> Int64s:
-    function = np.bitwise_xor if name.startswith("xor") else np.add
-    return function.reduceat(column, starts)
-
-
-def _best(name: str, column: pa.Array, starts: np.ndarray) -> pa.Array:
-    if name.startswith(("min", "max")):
-        return order.best(column, starts, largest=name.startswith("max"))
-    conjunctive = name.startswith("and")
-    values = pc.fill_null(column, -1 if conjunctive else 0).to_numpy(zero_copy_only=False)
-    result = (np.bitwise_and if conjunctive else np.bitwise_or).reduceat(values, starts)
-    known = np.logical_or.reduceat(column.is_valid().to_numpy(zero_copy_only=False), starts)
-    return pa.array(result, column.type, mask=~known)
-
-
 def normalise(spec: Accumulation, additive: dict[str, Int64s]) -> dict[str, Int64s]:
     """Carries between the digits of each exact sum, so that equal sums are equal bits."""
-    result = {name: column for name, column in additive.items() if not name.startswith(SUMS) or not _is_digit(name)}
+    result = {name: column for name, column in additive.items() if not name.startswith(SUMS) or not is_digit(name)}
     for family in spec.families:
         if family.kind in SUMS:
             digits = digits_of(family.name, additive)
             if digits:
                 result.update({f"{family.name}.{place}": digit for place, digit in exact.normalise(digits).items()})
     return result
-
-
-def _is_digit(name: str) -> bool:
-    return name.rsplit(".", 1)[-1].lstrip("-").isdigit()
-
-
-def digits_of(family: str, additive: dict[str, Int64s]) -> exact.Digits:
-    """The digit columns of one exact sum."""
-    prefix = family + "."
-    return {int(name[len(prefix) :]): column for name, column in additive.items() if name.startswith(prefix) and _is_digit(name)}
 
 
 @dataclass(slots=True)
@@ -292,7 +154,7 @@ def _better(name: str, old: pa.Array, new: pa.Array) -> pa.Array:
     rows = len(old)
     both = pa.concat_arrays([old, new.cast(old.type)])
     side_by_side = np.arange(2 * rows).reshape(2, rows).T.ravel()
-    return _best(name, both.take(pa.array(side_by_side)), np.arange(0, 2 * rows, 2))
+    return best_of(name, both.take(pa.array(side_by_side)), np.arange(0, 2 * rows, 2))
 
 
 def merged(spec: Accumulation, parts: Sequence[Groups]) -> Groups:

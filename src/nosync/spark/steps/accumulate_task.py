@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from nosync.kernels.accumulate import Accumulation, Step, advance, grouped, merged
-from nosync.kernels.finish import finish
 from nosync.kernels.groups import Groups, from_batch
 from nosync.model.identifiers import Shard
 from nosync.model.shards import lower_bounds
@@ -75,7 +74,7 @@ class AccumulateTask:
         """Old results out, new results in, where they differ."""
         was = before.n > 0 if not self.spec.whole else np.full(len(before), not first)
         now = after.n > 0 if not self.spec.whole else np.full(len(after), True)
-        old, new = finish(self.spec, before), finish(self.spec, after)
+        old, new = self.spec.finish(before), self.spec.finish(after)
         same = was & now & (rows_equal(old, new) if old else True)
         out, into = np.flatnonzero(was & ~same), np.flatnonzero(now & ~same)
         where = pa.array(out), pa.array(into)

@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame
 
 from nosync.bridge.arrow import arrow_schema
 from nosync.compile.sliding_windows import PaneNode, SlidingNode
-from nosync.kernels.finish import finish
 from nosync.kernels.groups import Groups
 from nosync.kernels.panes import Panes, closed, spread, without_calls
 from nosync.model.identifiers import Shard
@@ -51,7 +50,7 @@ class PaneTask(AccumulateTask):
         told = closed(self.spec, self.panes, self.work.cover(shard), self.since, self.until)
         self._keep(shard, without_calls(change), started)
         if told is not None and self.output is not None:
-            columns = [*told.keys, *finish(self.spec, told)]
+            columns = [*told.keys, *self.spec.finish(told)]
             places = pa.array(told.hashes.view(np.int64))
             yield from emitted(self.output, [*columns, places, pa.array(np.ones(len(told), np.int64))])
 

@@ -1,41 +1,36 @@
-"""From accumulators to the values that a query asks for, rounded once, with Spark's types and Spark's rules for nulls."""
+"""Aggregate functions: which families each is computed from, and how its value is finished from them.
 
-from collections.abc import Sequence
+Values are rounded once, on output, with Spark's types and Spark's rules for nulls. A new function is a line in `FUNCTIONS`, and a family if
+none of those there will do.
+"""
+
+import decimal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nosync.kernels import exact, rounding
-from nosync.kernels.accumulate import MOMENTS, Accumulation, Result, digits_of
+from nosync.kernels import exact, order, rounding
+from nosync.kernels.families import Family, digits_of
 from nosync.kernels.groups import Groups
 from nosync.model.errors import Failed
 
-
-def finish(spec: Accumulation, groups: Groups) -> list[pa.Array]:
-    """One array per result, in the order of the groups."""
-    return [_finish(spec, result, groups) for result in spec.results]
+Overflow = Literal["raise", "wrap", "null"]
+Types = Sequence[pa.DataType]
 
 
-def _finish(spec: Accumulation, result: Result, groups: Groups) -> pa.Array:
-    match result.function:
-        case "count":
-            return pa.array(_known(result, groups), pa.int64())
-        case "sum":
-            return _sum(spec, result, groups)
-        case "avg":
-            return _avg(spec, result, groups)
-        case "min" | "max" if pa.types.is_boolean(result.type):
-            return _boolean(result, groups)
-        case "min" | "max" | "and" | "or" | "first":
-            name = ("min" if result.function == "first" else result.function) + str(result.inputs[0])
-            return groups.best.get(name, pa.nulls(len(groups), result.type)).cast(result.type)
-        case "xor":
-            bits = _column(groups, f"xor{result.inputs[0]}")
-            return pa.array(bits, pa.int64(), mask=_known(result, groups) == 0).cast(result.type)
-        case function if function in MOMENTS:
-            return _moment(result, groups)
-    return _pair(result, groups)
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One aggregate function over input columns; `type` is what Spark says it returns."""
+
+    function: str
+    inputs: tuple[int, ...]
+    type: pa.DataType
+    overflow: Overflow = "raise"
+    text: str = ""
 
 
 def _column(groups: Groups, name: str) -> np.ndarray:
@@ -55,7 +50,7 @@ def _overflow(result: Result, mask: np.ndarray) -> None:
         raise Failed(f"{result.text or result.function} overflows {result.type}", hint="Widen the type, or use try_sum / try_avg.")
 
 
-def _sum(spec: Accumulation, result: Result, groups: Groups) -> pa.Array:
+def _sum(result: Result, inputs: Types, groups: Groups) -> pa.Array:
     digits = digits_of(f"sum{result.inputs[0]}", groups.additive)
     empty = _known(result, groups) == 0
     if pa.types.is_floating(result.type):
@@ -79,20 +74,18 @@ def _double(column: int, groups: Groups) -> np.ndarray:
     return np.where((nan > 0) | ((plus > 0) & (minus > 0)), np.nan, total)
 
 
-def _avg(spec: Accumulation, result: Result, groups: Groups) -> pa.Array:
+def _avg(result: Result, inputs: Types, groups: Groups) -> pa.Array:
     count = _known(result, groups)
     empty = count == 0
     if pa.types.is_decimal(result.type):
-        return _decimal_avg(spec, result, groups, count)
+        return _decimal_avg(result, inputs, groups, count)
     total = _double(result.inputs[0], groups)
     return pa.array(total / np.where(empty, 1, count), pa.float64(), mask=empty)
 
 
-def _decimal_avg(spec: Accumulation, result: Result, groups: Groups, count: np.ndarray) -> pa.Array:
-    import decimal
-
+def _decimal_avg(result: Result, inputs: Types, groups: Groups, count: np.ndarray) -> pa.Array:
     totals, _ = exact.to_objects(digits_of(f"sum{result.inputs[0]}", groups.additive), len(groups))
-    shift = 10 ** (result.type.scale - spec.inputs[result.inputs[0]].scale)
+    shift = 10 ** (result.type.scale - inputs[result.inputs[0]].scale)
     counts = np.where(count == 0, 1, count).astype(object)
     quotients = rounding.divide_round_half_up(totals * shift, counts)
     limit = 10**result.type.precision
@@ -103,6 +96,22 @@ def _decimal_avg(spec: Accumulation, result: Result, groups: Groups, count: np.n
             None if n == 0 or o else decimal.Decimal(q).scaleb(-result.type.scale) for q, n, o in zip(quotients, count, over, strict=True)
         ]
     return pa.array(values, result.type)
+
+
+def _count(result: Result, inputs: Types, groups: Groups) -> pa.Array:
+    return pa.array(_known(result, groups), pa.int64())
+
+
+def _xor(result: Result, inputs: Types, groups: Groups) -> pa.Array:
+    bits = _column(groups, f"xor{result.inputs[0]}")
+    return pa.array(bits, pa.int64(), mask=_known(result, groups) == 0).cast(result.type)
+
+
+def _best(result: Result, inputs: Types, groups: Groups) -> pa.Array:
+    if result.function in ("min", "max") and pa.types.is_boolean(result.type):
+        return _boolean(result, groups)
+    [family] = FUNCTIONS[result.function].needs(result, inputs)
+    return groups.best.get(family.name, pa.nulls(len(groups), result.type)).cast(result.type)
 
 
 def _boolean(result: Result, groups: Groups) -> pa.Array:
@@ -142,7 +151,7 @@ def _odd(inputs: Sequence[int], groups: Groups) -> np.ndarray:
     return odd
 
 
-def _moment(result: Result, groups: Groups) -> pa.Array:
+def _moment(result: Result, inputs: Types, groups: Groups) -> pa.Array:
     i = result.inputs[0]
     known = _known(result, groups)
     n = known.astype(object)
@@ -159,7 +168,7 @@ def _over_rows(spread: np.ndarray, place: int, known: np.ndarray, sample: bool) 
     return _quotient(spread, n * (n - 1 if sample else n), place), mask
 
 
-def _pair(result: Result, groups: Groups) -> pa.Array:
+def _pair(result: Result, inputs: Types, groups: Groups) -> pa.Array:
     x, y = result.inputs
     known = _known(result, groups)
     n = known.astype(object)
@@ -179,3 +188,81 @@ def _pair(result: Result, groups: Groups) -> pa.Array:
 
 def _with_place(spread: tuple[np.ndarray, int], one: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     return spread[0], one, spread[1]
+
+
+def _families(*kinds: str) -> Callable[[Result, Types], list[Family]]:
+    """Of each input one of every kind; a product is of both."""
+
+    def needed(result: Result, inputs: Types) -> list[Family]:
+        each = [Family(kind, (i,)) for kind in kinds if kind != "product" for i in result.inputs]
+        return each + [Family("product", result.inputs)] * ("product" in kinds)
+
+    return needed
+
+
+def _extreme(kind: str) -> Callable[[Result, Types], list[Family]]:
+    """The best so far; of booleans, how many are true, which can also be taken away again."""
+
+    def needed(result: Result, inputs: Types) -> list[Family]:
+        boolean = pa.types.is_boolean(inputs[result.inputs[0]])
+        return [Family("nulls", result.inputs), Family("true", result.inputs)] if boolean else [Family(kind, result.inputs)]
+
+    return needed
+
+
+def _is_number(type: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(type) or pa.types.is_floating(type) or pa.types.is_decimal(type))
+
+
+def _always(type: pa.DataType) -> bool:
+    return True
+
+
+def _never(type: pa.DataType) -> bool:
+    return False
+
+
+def _unless_boolean(type: pa.DataType) -> bool:
+    return not pa.types.is_boolean(type)
+
+
+def _is_ordered_or_boolean(type: pa.DataType) -> bool:
+    return bool(pa.types.is_boolean(type)) or order.orderable(type)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """An aggregate function. `spark` is the name of Spark's class of it.
+
+    `gives`: whether there are accumulators for results of a type. `paired`: its two arguments count only where neither is null. `add_only`:
+    whether results of a type hold for input that is only ever added to. `sees_nulls`: a null is a value like any other, so that a filter
+    cannot be had by nulls.
+    """
+
+    spark: str
+    needs: Callable[[Result, Types], list[Family]]
+    finish: Callable[[Result, Types, Groups], pa.Array]
+    gives: Callable[[pa.DataType], bool] = _always
+    paired: bool = False
+    add_only: Callable[[pa.DataType], bool] = _never
+    sees_nulls: bool = False
+
+
+FUNCTIONS: dict[str, Function] = {
+    "count": Function("Count", _families("nulls"), _count),
+    "sum": Function("Sum", _families("nulls", "sum"), _sum, _is_number),
+    "avg": Function("Average", _families("nulls", "sum"), _avg, _is_number),
+    "min": Function("Min", _extreme("min"), _best, _is_ordered_or_boolean, add_only=_unless_boolean),
+    "max": Function("Max", _extreme("max"), _best, _is_ordered_or_boolean, add_only=_unless_boolean),
+    "and": Function("BitAndAgg", _families("and"), _best, order.orderable, add_only=_always),
+    "or": Function("BitOrAgg", _families("or"), _best, order.orderable, add_only=_always),
+    "xor": Function("BitXorAgg", _families("nulls", "xor"), _xor),
+    "first": Function("First", _families("min"), _best, order.orderable, add_only=_always, sees_nulls=True),
+    "var_pop": Function("VariancePop", _families("nulls", "sum", "square"), _moment),
+    "var_samp": Function("VarianceSamp", _families("nulls", "sum", "square"), _moment),
+    "stddev_pop": Function("StddevPop", _families("nulls", "sum", "square"), _moment),
+    "stddev_samp": Function("StddevSamp", _families("nulls", "sum", "square"), _moment),
+    "covar_pop": Function("CovPopulation", _families("nulls", "sum", "product"), _pair, paired=True),
+    "covar_samp": Function("CovSample", _families("nulls", "sum", "product"), _pair, paired=True),
+    "corr": Function("Corr", _families("nulls", "sum", "square", "product"), _pair, paired=True),
+}

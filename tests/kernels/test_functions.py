@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from nosync.kernels.accumulate import Accumulation, Overflow, Result, collapse, lift
-from nosync.kernels.finish import finish
+from nosync.kernels.accumulate import Accumulation, collapse, lift
+from nosync.kernels.functions import Overflow, Result
 from nosync.model.errors import Failed
 
 
@@ -19,7 +19,7 @@ def answer(function: str, columns: list[list[Any]], types: list[pa.DataType], re
     rows = len(columns[0])
     arrays = [pa.array(column, type) for column, type in zip(columns, types, strict=True)]
     groups = collapse(spec, lift(spec, np.full(rows, 42, np.uint64), [], arrays, np.ones(rows, np.int64)))
-    return finish(spec, groups)[0][0].as_py()
+    return spec.finish(groups)[0][0].as_py()
 
 
 D, L = pa.float64(), pa.int64()
