@@ -3,6 +3,7 @@
 from nosync.flow.flow import Flow
 from nosync.flow.fold import fold
 from nosync.history.home import Home, open
+from nosync.journal.joining import NO_REMOTE
 from nosync.model.errors import (
     Conflict,
     Corrupt,
@@ -27,6 +28,7 @@ from nosync.sources.memory import memory
 from nosync.sources.rate import rate
 
 __all__ = [
+    "NO_REMOTE",
     "Changes",
     "Conflict",
     "Corrupt",

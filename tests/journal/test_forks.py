@@ -28,6 +28,7 @@ class Network:
 
     def __init__(self, folder: Path) -> None:
         self.remote = open_remote(f"memory://{folder}")
+        self.address = self.remote.address
         self.cut: Callable[[str, str], bool] = lambda call, name: False
 
     def __getattr__(self, call: str) -> Any:
@@ -45,7 +46,8 @@ def network(tmp_path: Path) -> Network:
 
 
 def start(folder: Path, network: Network, number: int) -> Journal:
-    return Journal(LocalDisk(folder / str(number)), network, Runner(number, f"host{number}", "boot", 0.0, f"{number:08x}"))
+    disk = LocalDisk(folder / str(number), fsync=lambda descriptor: None)
+    return Journal(disk, network, Runner(number, f"host{number}", "boot", 0.0, f"{number:08x}"))
 
 
 def compute(journal: Journal, first: int, last: int) -> None:

@@ -91,6 +91,8 @@ class File:
 class Away:
     """The remote: names and bytes that survive everything."""
 
+    address = "away"
+
     def __init__(self, world: World) -> None:
         self.world = world
         self.files: dict[str, bytes] = {}

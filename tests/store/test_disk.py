@@ -3,6 +3,7 @@
 import errno
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -161,3 +162,20 @@ def test_the_way_to_a_new_folder_is_synced_even_beside_one_that_was(tmp_path: Pa
     syncing.synced.clear()
     disk.sync_folders(["layers/a/0/2"])
     assert syncing.synced == [tmp_path / "layers/a/0"]
+
+
+def test_only_what_a_crash_left_of_own_files_is_cleared(disk: LocalDisk) -> None:
+    own = [
+        "journal/records/.0123456789abcdef0123456789abcdef",
+        "input/s/.0123456789abcdef0123456789abcdef.arrow",
+        "layers/v/0/.1-2-1.0a-0b.arrow.77-140213",
+        ".0123456789abcdef0123456789abcdef",
+    ]
+    others = [".env", ".gitignore", "layers/.keep", ".git/.0123456789abcdef0123456789abcdef", "notes/.hidden.arrow", ".1234"]
+    for name in (*own, *others):
+        disk.replace(name, b"x")
+    disk.create("journal/records/1", b"x")
+    assert disk.clear_beginnings(0.0) == 0
+    assert disk.clear_beginnings(time.time() + 60) == len(own)
+    left = {str(path.relative_to(disk.root)) for path in disk.root.rglob("*") if path.is_file()}
+    assert left == {*others, "journal/records/1"}

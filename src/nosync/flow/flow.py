@@ -198,7 +198,8 @@ class Flow:
         ("s3://...", "file://...") also
         keeps a copy that survives the loss of the disk; `recover_within="5s"` says how soon a recovery from it shall be done. The
         stream waits only when
-        more than `max_unshipped_bytes` are not yet where they shall be.
+        more than `max_unshipped_bytes` are not yet where they shall be. A home that has a remote is not started without it, unless
+        `remote=ns.NO_REMOTE` says so.
 
         `changed` says what becomes of operators whose query is new or changed since the home was used: "refuse" to start and list them,
         "rebuild" them from the input of all epochs, or "discard" what they had: they begin empty. All others keep their state.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import xxhash
 
 from nosync.journal.image import Image, from_text, to_text
-from nosync.journal.names import RECORDS, ROLLUPS, numbers_in, own
+from nosync.journal.names import RECORDS, ROLLUPS, numbers_in, own, rollup_name
 from nosync.journal.record import FIRST, NOT_OURS, Record, decode
 from nosync.model.errors import Corrupt, Invalid, reading
 from nosync.model.identifiers import NO_RECORD, RecordNumber
@@ -86,13 +86,18 @@ class Chain:
         return image
 
 
-def read_chain(store: Store) -> Chain:
-    """The newest whole roll-up, and all records that continue it."""
+def read_chain(store: Store, known: Chain | None = None) -> Chain:
+    """The newest whole roll-up, and all records that continue it. `known`, on a store where records are never replaced, is what was read
+    there before: only what is new since then is read.
+    """
     while True:
         rollups = _rollups(store)
-        chain = Chain(_newest(store, rollups))
         names = {numbers_in(name)[0]: name for name in own(store.sizes(RECORDS))}
-        chain.records += _rest(store, names, chain)
+        if known is not None and known.number and rollups[:1] == _named(known):
+            chain = Chain(known.rollup, list(known.records))
+        else:
+            chain = Chain(_newest(store, rollups))
+            chain.records += _rest(store, names, chain)
         while (name := names.get(chain.number + 1)) is not None:
             found = list(decode(store.read(name) or b"", chain.number + 1, chain.digest))
             if not found:
@@ -100,6 +105,10 @@ def read_chain(store: Store) -> Chain:
             chain.records += found
         if _rollups(store) == rollups:  # else records may have been rolled up and deleted under our eyes
             return chain
+
+
+def _named(chain: Chain) -> list[str]:
+    return [rollup_name(chain.base, chain.rollup.image.epoch)] if chain.rollup else []
 
 
 def _rest(store: Store, names: dict[RecordNumber, str], chain: Chain) -> list[Record]:

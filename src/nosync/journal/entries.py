@@ -40,13 +40,16 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A run began. `boot` names the time since the host last restarted: while it is the same, unsynced files are whole."""
+    """A run began. `boot` names the time since the host last restarted: while it is the same, unsynced files are whole. `remote` is the
+    address of the copy, without credentials; empty for none.
+    """
 
     run: str
     process: int
     host: str
     boot: str
     at: float
+    remote: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +138,11 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """Input up to an epoch may be deleted at the source from here on."""
+    """Input up to an epoch may be deleted at the source from here on; up to epoch `done` it was."""
 
     source: str
     epoch: Epoch
+    done: Epoch = NO_EPOCH
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,7 @@ class Image:
     releasing: dict[str, Epoch] = field(default_factory=dict)
     released: dict[str, Epoch] = field(default_factory=dict)
     trimmed: dict[str, Epoch] = field(default_factory=dict)
+    trim_done: dict[str, Epoch] = field(default_factory=dict)
     swept: tuple[int, Epoch] = (0, NO_EPOCH)
     seen: dict[Epoch, dict[str, int]] = field(default_factory=dict)
     begun: dict[TraceName, Begun] = field(default_factory=dict)
@@ -80,6 +81,8 @@ class Image:
                 self.declared = entry
                 self._keep(frozenset(entry.feeders))
             case Started():
+                if self.started is not None and self.started.remote != entry.remote:
+                    self.reached = {}
                 self.started = entry
                 self.history = self.history or entry.run
             case Opened():
@@ -115,7 +118,7 @@ class Image:
             case Released():
                 self.released[entry.sink] = entry.epoch
             case Trimmed():
-                self.trimmed[entry.source] = entry.epoch
+                self.trimmed[entry.source], self.trim_done[entry.source] = entry.epoch, entry.done
             case Swept():
                 self.swept = (entry.generation, entry.epoch)
 
@@ -257,6 +260,7 @@ def fold(entries: Iterable[Entry]) -> Image:
 _CHECKS = checks_of(Image)
 _PLAIN = (
     "number", "history", "epoch", "since", "rows", "rejected", "kept_layers", "kept_bytes", "reached", "releasing", "released", "trimmed",
+    "trim_done",
 )  # fmt: skip
 
 

@@ -12,9 +12,10 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import takewhile
 
-from nosync.journal.chain import Chain, believed, common, junk, read_chain
+from nosync.journal.chain import Chain, common, junk, read_chain
 from nosync.journal.entries import Entry, Opened, Reached, Started
 from nosync.journal.image import Image
+from nosync.journal.joining import histories
 from nosync.journal.names import RUNS, numbers_in, own, record_name, rollup_name, run_name
 from nosync.journal.past import Shelves
 from nosync.journal.record import Record, decode, encode
@@ -28,9 +29,12 @@ ATTEMPTS = 100  # to join a history that other runs still write to: each of them
 
 
 class Journal:
-    """The journal of a running flow. Making one takes the flow over: every earlier run is fenced."""
+    """The journal of a running flow. Making one takes the flow over: every earlier run is fenced, unless this one could not go on.
 
-    def __init__(self, disk: Disk, remote: Remote | None, runner: Runner) -> None:
+    `detached`: the home may have had a remote before, and shall go on without.
+    """
+
+    def __init__(self, disk: Disk, remote: Remote | None, runner: Runner, detached: bool = False) -> None:
         self.disk, self.remote = disk, remote
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
@@ -38,9 +42,10 @@ class Journal:
         self.pending: list[Entry] = []
         self.unsure: Record | None = None
         self.waiting: deque[tuple[Entry, ...]] = deque()
+        self.known = histories(disk, remote, detached).remote
         self.generation = take_generation([store for store in (remote, disk) if store is not None], runner)
         self.run = f"{self.generation}.{runner.nonce}"
-        started = Started(self.run, runner.process, runner.host, runner.boot, runner.at)
+        started = Started(self.run, runner.process, runner.host, runner.boot, runner.at, remote.address if remote else "")
         if not any(self._begun(started) for _ in range(ATTEMPTS)):
             raise Corrupt(
                 f"the remote has a record {self.number + 1} that does not continue its history",
@@ -54,7 +59,7 @@ class Journal:
         self.base, self.number, self.digest, self.origin = chain.base, chain.number, chain.digest, chain.origin
         self.before = self.image.started
         self.recent: deque[Record] = deque(chain.records)
-        emptied = [Reached("site", NO_EPOCH)] if self.image.reached.get("site") and not self.shipped else []
+        emptied = [Reached("site", NO_EPOCH)] if self.remote is not None and self.image.reached and not self.shipped else []
         record = encode(self.number + 1, self.run, self.digest, [started, *emptied])
         try:
             create(self.disk, record_name(record.number), record.content)
@@ -71,12 +76,13 @@ class Journal:
     def _settled(self) -> Chain:
         """The history to go on with, written into the home where the home lacks it."""
         while True:
-            home, remote = read_chain(self.disk), read_chain(self.remote) if self.remote is not None else Chain()
-            self.shipped = common(home, remote) if remote.number else NO_RECORD
-            chosen = believed(home, remote)
-            if chosen is remote:
-                _copy(self.disk, remote, self.shipped)
-                self.shipped = remote.number
+            found = histories(self.disk, self.remote, detached=True, known=self.known)
+            self.known = found.remote
+            self.shipped = common(found.home, found.remote)
+            chosen = found.believed
+            if chosen is found.remote:
+                _copy(self.disk, chosen, self.shipped)
+                self.shipped = chosen.number
             if not self._cleared(chosen):
                 continue
             return chosen

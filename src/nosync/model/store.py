@@ -69,7 +69,9 @@ class Carrier(Protocol):
 
 
 class Remote(Store, Carrier, Protocol):
-    """A store that survives the site. Layers travel to and from it as a whole."""
+    """A store that survives the site. Layers travel to and from it as a whole. `address` says where it is, without credentials."""
+
+    address: str
 
     def download(self, name: str, disk: Disk) -> bool:
         """Copies to the disk; False when there is no such name. The content is synced before the name appears: a name that is there is

@@ -6,10 +6,12 @@ Everything here can be interrupted and begun again: files are fetched under thei
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from nosync.journal.chain import Chain
 from nosync.journal.entries import Restored, RolledBack
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.journal.past import Shelves, whole_image
+from nosync.journal.record import Record
 from nosync.model.engine import CoversOf, Engine
 from nosync.model.errors import Corrupt
 from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName, TraceShard, epochs
@@ -51,13 +53,38 @@ def recover(
     done = Recovered(layers=len(image.newest_layers()), epoch=image.epoch)
     if intact(image, disk, doubted, _needed(image, shape)):
         return done
-    for candidate in _images(image, journal, disk, remote, shape):
-        seen = survey(candidate, disk, remote, doubted, verify)
-        chosen = plan(candidate, seen, shape)
-        complete = candidate is not image
-        if chosen is not None and (complete or (chosen.epoch == image.epoch and not chosen.jobs)):
-            _Restoration(journal, disk, remote, engine, verify, tell, done, shape).run(candidate, chosen)
-            return done
+    candidate, chosen = _choose(image, journal.base, journal.after(journal.base), disk, remote, shape, verify, doubted)
+    _Restoration(journal, disk, remote, engine, verify, tell, done, shape).run(candidate, chosen)
+    return done
+
+
+def check_recoverable(chain: Chain, disk: Disk, remote: Remote | None, shape: Shape, verify: Verify, doubted: frozenset[str]) -> None:
+    """Raises where a start that goes on with this history could not put its state together. Nothing is written: asked before anybody is
+    fenced.
+    """
+    image = chain.image().only(shape.feeders)
+    if not intact(image, disk, doubted, _needed(image, shape)):
+        _choose(image, chain.base, chain.records, disk, remote, shape, verify, doubted)
+
+
+def _choose(
+    image: Image,
+    base: int,
+    records: Sequence[Record],
+    disk: Disk,
+    remote: Remote | None,
+    shape: Shape,
+    verify: Verify,
+    doubted: frozenset[str],
+) -> tuple[Image, Plan]:
+    """The plan, and the image that it speaks of: the one at hand; if that does not do, one with all the past in it."""
+    found = plan(image, survey(image, disk, remote, doubted, verify), shape)
+    if found is not None and found.epoch == image.epoch and not found.jobs:
+        return image, found
+    whole = whole_image(Shelves(disk, remote), base, records).only(shape.feeders)
+    found = plan(whole, survey(whole, disk, remote, doubted, verify), shape)
+    if found is not None:
+        return whole, found
     raise Corrupt(
         "the state cannot be put together again: layers are missing on every tier, and " + _why(shape),
         hint="`nosync fsck HOME` says what is missing. Start with a new home to compute everything from the input that is there.",
@@ -76,12 +103,6 @@ def _needed(image: Image, shape: Shape) -> Iterable[str]:
     for trace, sink in shape.sinks.items():
         for layers in image.traces.get(trace, {}).values():
             yield from (layer.path for layer in layers if layer.upper - 1 > image.released.get(sink, 0))
-
-
-def _images(image: Image, journal: Journal, disk: Disk, remote: Remote | None, shape: Shape) -> Iterable[Image]:
-    """The image at hand; if that does not do, one with all the past in it."""
-    yield image
-    yield whole_image(Shelves(disk, remote), journal.base, journal.after(journal.base)).only(shape.feeders)
 
 
 @dataclass

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
+from nosync.journal.joining import NO_REMOTE
 from nosync.model.errors import Invalid
 
 FETCH_SECONDS = 0.05  # about what it takes to fetch one more object from a remote
@@ -11,13 +12,14 @@ UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 @dataclass(frozen=True, slots=True)
 class Durability:
-    """`remote`: where copies go. `most_layers`: how many of them a recovery may have to fetch. `most_unshipped_bytes`: when the stream
-    waits.
+    """`remote`: where copies go; `detached`: the user said that there shall be none. `most_layers`: how many of them a recovery may have
+    to fetch. `most_unshipped_bytes`: when the stream waits.
     """
 
     remote: str | None = field(default=None, repr=False)
     most_layers: int = 64
     most_unshipped_bytes: int = 1 << 30
+    detached: bool = False
 
 
 DURABILITY = Durability()
@@ -27,10 +29,12 @@ def durability_of(remote: str | None, recover_within: str | None, most_unshipped
     """Reads what `flow.start` was given."""
     if most_unshipped_bytes < 1:
         raise Invalid(f"max_unshipped_bytes={most_unshipped_bytes} would stop the stream", hint="Pass at least the bytes of some epochs.")
+    detached = remote == NO_REMOTE
+    remote = None if detached else remote
     if recover_within is None:
-        return Durability(remote, most_unshipped_bytes=most_unshipped_bytes)
+        return Durability(remote, most_unshipped_bytes=most_unshipped_bytes, detached=detached)
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)\s*", recover_within)
     if match is None:
         raise Invalid(f'recover_within="{recover_within}" is no duration', hint='Pass "500ms", "5s" or "2m".')
     seconds = float(match[1]) * UNITS[match[2]]
-    return Durability(remote, max(1, int(seconds / FETCH_SECONDS)), most_unshipped_bytes)
+    return Durability(remote, max(1, int(seconds / FETCH_SECONDS)), most_unshipped_bytes, detached)

@@ -74,6 +74,7 @@ class Run:
         self._message = "Starting"
         remote = open_remote(durability.remote) if durability.remote else None
         options: dict[str, Any] = {"most_layers": durability.most_layers, "tell": self._tell, "changed": changed}
+        options["detached"] = durability.detached
         self._stepping = Stepping(program, home, shards, remote, **options)
         self._progress: deque[dict[str, Any]] = deque(maxlen=1000)
         self._changed = threading.Condition()

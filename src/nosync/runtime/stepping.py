@@ -11,9 +11,9 @@ from nosync.duties.merging import Merger
 from nosync.duties.trimming import BATCH as TRIM_BATCH
 from nosync.duties.upkeep import Upkeep
 from nosync.graph.timed import closings, expiries
-from nosync.journal.chain import read_chain
 from nosync.journal.entries import Merged
 from nosync.journal.image import Image
+from nosync.journal.joining import histories
 from nosync.journal.journal import Journal
 from nosync.journal.names import source_folder
 from nosync.journal.past import Shelves
@@ -23,7 +23,7 @@ from nosync.model.errors import Corrupt
 from nosync.model.layers import Covers, LayerInfo
 from nosync.model.run import this_process
 from nosync.model.store import Remote
-from nosync.recovery.restore import Recovered, Tell, recover
+from nosync.recovery.restore import Recovered, Tell, check_recoverable, recover
 from nosync.recovery.survey import doubtful
 from nosync.recovery.suspicion import cleared, suspected
 from nosync.runtime.change import Changed, check_choice, check_same_flow
@@ -37,6 +37,7 @@ from nosync.spark.session import check_home
 from nosync.state.layer import open_layer, verify
 from nosync.state.private import make_folder
 from nosync.store.disk import LocalDisk
+from nosync.store.homes import check_folder
 from nosync.tiers.courier import courier_for
 from nosync.tiers.host import synced_number
 
@@ -56,14 +57,17 @@ class Stepping:
         tell: Tell = lambda text: None,
         disk: LocalDisk | None = None,
         changed: Changed = "refuse",
+        detached: bool = False,
     ) -> None:
+        self.detached = detached
         self.program, self.home, self.clock, self.remote = program, home.absolute(), clock, remote
         self.disk = disk or LocalDisk(self.home)
+        check_folder(self.home)
         make_folder(self.home)
         check_home(program.spark, self.home)
         self._check(shards, changed)
         runner = this_process(clock())
-        self.journal = Journal(self.disk, remote, runner)
+        self.journal = Journal(self.disk, remote, runner, detached)
         self.image = self.journal.image
         self.shards, change = self._declare(shards, changed)
         self.engine = SparkEngine(program, str(self.home), self.journal.run, self.shards, wide_bytes)
@@ -91,10 +95,10 @@ class Stepping:
 
     def _check(self, shards: int | None, changed: Changed) -> None:
         """Before anybody is fenced: whether this program can go on with what is there."""
-        chain = read_chain(self.disk)
-        if self.remote is not None and not chain.number:
-            chain = read_chain(self.remote)
-        self._change(chain.image(), shards, changed)
+        chain = histories(self.disk, self.remote, self.detached).believed
+        if self._change(chain.image(), shards, changed) is not None:
+            doubted = doubtful(chain, synced_number(self.disk, chain), this_process(0.0).boot)
+            check_recoverable(chain, self.disk, self.remote, self.program.shape(), self._is_whole, doubted)
 
     def _change(self, image: Image, shards: int | None, changed: Changed) -> Change | None:
         """What going on with this program means for the state of an image; None where there is none yet."""

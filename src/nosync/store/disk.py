@@ -3,11 +3,12 @@
 Promise: a name shows its whole content or is not there, also after a crash of the process. Writing ends in the page cache;
 what `sync_files` and `sync_folders` returned from survives a restart of the host. Files and folders are for their owner alone.
 
-A file is written as `.<random>` beside its name and then linked or renamed to it. Files that begin with a dot are such beginnings,
-or what a crash left of them: no listing shows them.
+A file is written as `.<random>` beside its name and then linked or renamed to it; what tasks and sources write begins in a similar way
+(`BEGINNING`). No listing shows files that begin with a dot.
 """
 
 import os
+import re
 import shutil
 import stat
 import uuid
@@ -23,6 +24,8 @@ from nosync.state.private import make_folder, open_private
 from nosync.store.failures import FORBIDDEN, from_disk
 
 SYNCS_AT_ONCE = 8
+# Of this disk, of input, of layers. Nothing else is ever taken for the rest of a crash.
+BEGINNING = re.compile(r"\.[0-9a-f]{32}(\.arrow)?|\.\d+-\d+-\d+\.[0-9a-f]+-[0-9a-f]+\.arrow\.\d+-\d+")
 
 
 class LocalDisk:
@@ -114,11 +117,18 @@ class LocalDisk:
             self._sync(folder)
 
     def clear_beginnings(self, before: float) -> int:
-        """Deletes what a crash left of files that were being written, if older than a time; says how many there were."""
-        found = [path for path in self.root.rglob(".*") if path.is_file() and path.stat().st_mtime < before]
-        for path in found:
-            path.unlink(missing_ok=True)
-        return len(found)
+        """Deletes what a crash left of files that were being written, if older than a time; says how many there were. Hidden files of
+        others, and hidden folders, are left alone.
+        """
+        found = 0
+        for folder, folders, files in os.walk(self.root):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            for path in [os.path.join(folder, name) for name in files if BEGINNING.fullmatch(name)]:
+                with told(f'"{path}" could not be deleted'), suppress(FileNotFoundError):
+                    if os.stat(path, follow_symlinks=False).st_mtime < before:
+                        os.unlink(path)
+                        found += 1
+        return found
 
     def _sync_file(self, path: Path) -> None:
         descriptor = os.open(path, os.O_RDONLY)

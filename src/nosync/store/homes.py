@@ -1,0 +1,22 @@
+"""Which folders may be the home of a flow. Asked before anything is written there."""
+
+from pathlib import Path
+
+from nosync.journal.names import INPUT, LAYERS, RUNS
+from nosync.model.errors import Invalid
+from nosync.store.disk import BEGINNING
+
+OWN = {RUNS, "journal", LAYERS, INPUT, "synced", "suspect", "lost+found"}  # what a folder may hold before its first run is recorded
+
+
+def check_folder(folder: Path) -> None:
+    """Refuses a folder that holds something else and is not a home: files of ours come and go in there."""
+    if any(folder.glob(f"{RUNS}/*")):
+        return
+    others = [path.name for path in folder.glob("*") if path.name not in OWN]
+    others += [path.name for path in folder.glob(".*") if not BEGINNING.fullmatch(path.name)]
+    if others:
+        raise Invalid(
+            f'"{folder}" is not the home of a flow, and not empty: it holds "{min(others)}"',
+            hint="Pass a folder of its own as home=, one that is empty or not there yet.",
+        )
