@@ -80,7 +80,7 @@ class Life:
     def check_trim(self, slice: dict[str, Any]) -> None:
         """Called by the source when it is told to let go."""
         image = self.journal.image
-        epoch = next(epoch for epoch, entry in image.opened.items() if entry.slices.get("lasting") == slice)
+        epoch = next(entry.epoch for entry in self.openings() if entry.slices.get("lasting") == slice)
         if image.trimmed.get("lasting", 0) < epoch:
             raise Broken(f"epoch {epoch} is trimmed and no record says so")
         if epoch not in self.history.sink.got:

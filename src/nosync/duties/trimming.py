@@ -1,16 +1,18 @@
 """Telling sources what nobody will ask for again. The boundary is recorded, and on every tier, before anything is deleted."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from nosync.journal.entries import Trimmed
+from nosync.journal.entries import Opened, Trimmed
 from nosync.journal.journal import Journal
 from nosync.journal.names import source_folder
-from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber
+from nosync.journal.past import Shelves, rolled_openings_of
+from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, epochs
 from nosync.model.safety import Standing, trimmable
 from nosync.model.source import Slice
 from nosync.model.store import Store
 
 BATCH = 16
+MOST_EPOCHS = 1024  # with one record: so many openings are read back at once, if need be
 
 
 Trim = Callable[[Slice], None]
@@ -28,7 +30,7 @@ class Trimmer:
         batch: int = BATCH,
     ) -> None:
         self.journal, self.sources, self.sinks, self.standings, self.batch = journal, sources, sinks, standings, batch
-        self.trimmed = dict.fromkeys(sources, NO_EPOCH)
+        self.trimmed = {source: journal.image.trim_done.get(source, NO_EPOCH) for source in sources}
         self.recorded = {source: (journal.image.trimmed.get(source, NO_EPOCH), journal.number) for source in sources}
 
     def step(self) -> bool:
@@ -45,21 +47,30 @@ class Trimmer:
             due = trimmable(safe, [image.released.get(sink, NO_EPOCH) for sink in self.sinks])
         if due < epoch + self.batch:
             return False
-        self.recorded[source] = (due, self.journal.append(Trimmed(source, due)))
+        due = min(due, epoch + MOST_EPOCHS)
+        self.recorded[source] = (due, self.journal.append(Trimmed(source, due, epoch)))
         return True
 
     def _trim(self, source: str, epoch: Epoch, number: RecordNumber) -> bool:
         if any(tier.number < number for tier in self.standings()):
             return False
         self.journal.look()
-        with self.journal.lock:
-            opened = [entry for at, entry in self.journal.image.opened.items() if self.trimmed[source] < at <= epoch]
-        for entry in opened:
+        for entry in self._openings(epochs(self.trimmed[source] + 1, epoch)):
             if source in entry.slices:
                 self.sources[source](entry.slices[source])
                 self._delete([name for name in entry.files if name.startswith(source_folder(source) + "/")])
         self.trimmed[source] = epoch
         return True
+
+    def _openings(self, wanted: Iterable[Epoch]) -> list[Opened]:
+        """As the journal has them; those that were rolled up meanwhile are read back."""
+        journal, rolled = self.journal, set(wanted)
+        with journal.lock:
+            base, known = journal.base, {epoch: journal.image.opened[epoch] for epoch in rolled if epoch in journal.image.opened}
+        rolled -= known.keys()
+        if rolled:
+            known |= rolled_openings_of(Shelves(journal.disk, journal.remote), base, rolled, len(rolled))
+        return [known[epoch] for epoch in sorted(known)]
 
     def _delete(self, names: list[str]) -> None:
         """Input of ours, wherever it lies."""

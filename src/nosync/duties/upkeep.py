@@ -4,7 +4,8 @@ whether there was one.
 The run gives each duty a thread (see `tending`); the simulation calls them in any order. No duty waits for another.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from nosync.duties.release import Releaser
@@ -15,6 +16,7 @@ from nosync.journal.journal import Journal
 from nosync.journal.past import Shelves, recent_image
 from nosync.journal.rolling import ROLL_RECORDS, Roller
 from nosync.journal.taken import MarksOf
+from nosync.model.errors import OutcomeUnknown, Unavailable
 from nosync.model.identifiers import Epoch, RecordNumber
 from nosync.model.safety import Problem, Release, Standing, safe_points
 from nosync.model.sink import Outlet
@@ -114,8 +116,8 @@ class Upkeep:
         everywhere = self._everywhere()
         if self.journal.image.epoch >= self.looked + LOOK_EPOCHS:
             self.look_for_orphans(far=False)
-        swept = [sweeper.step(everywhere) for sweeper in self.sweepers]
-        return any([self.trimmer.step(), self.roller.step(min(everywhere, self._noticed())), *swept])
+        parts: list[Duty] = [partial(sweeper.step, everywhere) for sweeper in self.sweepers]
+        return _each([*parts, self.trimmer.step, partial(self.roller.step, min(everywhere, self._noticed()))])
 
     def _tell_readers(self) -> None:
         """How far the remote is goes with the next record: nobody else can know it without asking there."""
@@ -147,3 +149,16 @@ class Upkeep:
         with self.journal.lock:
             base, records = self.journal.base, self.journal.after(self.journal.base)
         return recent_image(Shelves(self.disk, self.remote), base, records, LOOK_SEGMENTS)
+
+
+def _each(parts: Sequence[Duty]) -> bool:
+    """Does them all: one that fails does not hold up the others. Raises what went wrong first."""
+    did, failures = False, list[Unavailable | OutcomeUnknown]()
+    for part in parts:
+        try:
+            did = part() or did
+        except (Unavailable, OutcomeUnknown) as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
+    return did

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from nosync.journal.typed import checks_of
-from nosync.model.identifiers import Epoch, TraceName
+from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName
 from nosync.model.layers import LayerInfo
 from nosync.model.source import Slice
 from nosync.model.store import is_name

@@ -21,7 +21,7 @@ from nosync.journal.past import Shelves
 from nosync.journal.record import Record, decode, encode
 from nosync.journal.taken import telling
 from nosync.model.errors import Conflict, Corrupt, Fenced, OutcomeUnknown, Unavailable
-from nosync.model.identifiers import NO_EPOCH, NO_RECORD, RecordNumber
+from nosync.model.identifiers import NO_EPOCH, RecordNumber
 from nosync.model.run import Runner
 from nosync.model.store import Disk, Remote, Store, fingerprint
 

@@ -1,7 +1,7 @@
 """What the image has forgotten: read back from the segments of the journal when somebody asks."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from itertools import chain
 
 from nosync.journal.chain import read_rollup
@@ -92,19 +92,22 @@ def _past(shelves: Shelves, base: RecordNumber, after: RecordNumber) -> Iterator
 
 
 def _segments(shelves: Shelves, base: RecordNumber, after: RecordNumber) -> list[str]:
-    """Their names, oldest first. Found from their end: one that was given up may lie about, torn."""
+    """Their names, oldest first."""
+    return list(_segments_back(shelves, base, after))[::-1]
+
+
+def _segments_back(shelves: Shelves, base: RecordNumber, after: RecordNumber) -> Iterator[str]:
+    """Their names, the newest first. Found from their end: one that was given up may lie about, torn."""
     ending: dict[RecordNumber, list[str]] = {}
-    for name in shelves.sizes(SEGMENTS):
+    for name in shelves.sizes(SEGMENTS) if base > after else ():
         ending.setdefault(numbers_in(name)[1], []).append(name)
-    chosen: list[str] = []
     while base > after:
         names = ending.get(base, [])
         whole = names if len(names) == 1 else [name for name in names if read_segment(shelves, name)]
         if not whole:
             raise _missing(base)
-        chosen.append(whole[0])
+        yield whole[0]
         base = numbers_in(whole[0])[0] - 1
-    return chosen[::-1]
 
 
 def whole_segments(shelves: Shelves, base: RecordNumber) -> list[str]:
@@ -144,16 +147,33 @@ def openings(shelves: Shelves, base: RecordNumber, records: Iterable[Record]) ->
 def rolled_openings(shelves: Shelves, base: RecordNumber) -> Iterator[Entry]:
     """What was opened and rolled back in the records up to the roll-up at `base`, and perhaps more of them."""
     for name in _segments(shelves, base, NO_RECORD):
-        short = unpack(shelves.read(openings_name(name)))
-        if short:
-            with reading(f'"{openings_name(name)}"', NOT_OURS):
-                entries = [from_json(json.loads(line)) for line in short.split(b"\n")]
-            yield from entries
-            continue
-        records = read_segment(shelves, name)
-        if not records:
-            raise _missing(numbers_in(name)[1])
-        yield from (entry for record in records for entry in record.entries)
+        yield from _openings_in(shelves, name)
+
+
+def _openings_in(shelves: Shelves, segment: str) -> Iterator[Entry]:
+    short = unpack(shelves.read(openings_name(segment)))
+    if short:
+        with reading(f'"{openings_name(segment)}"', NOT_OURS):
+            entries = [from_json(json.loads(line)) for line in short.split(b"\n")]
+        yield from entries
+        return
+    records = read_segment(shelves, segment)
+    if not records:
+        raise _missing(numbers_in(segment)[1])
+    yield from (entry for record in records for entry in record.entries)
+
+
+def rolled_openings_of(shelves: Shelves, base: RecordNumber, epochs: Container[Epoch], count: int) -> dict[Epoch, Opened]:
+    """The openings of `count` epochs that were computed and rolled up, from the newest segment back, as far as needed. An epoch that was
+    rolled back and opened again has two: the newer one counts.
+    """
+    found: dict[Epoch, Opened] = {}
+    for name in _segments_back(shelves, base, NO_RECORD):
+        if len(found) == count:
+            break
+        here = [entry for entry in _openings_in(shelves, name) if isinstance(entry, Opened) and entry.epoch in epochs]
+        found = {entry.epoch: entry for entry in here} | found
+    return found
 
 
 def slices(openings: Iterable[Opened], source: str) -> Iterator[Slice]:

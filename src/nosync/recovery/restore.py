@@ -14,7 +14,7 @@ from nosync.journal.past import Shelves, whole_image
 from nosync.journal.record import Record
 from nosync.model.engine import CoversOf, Engine
 from nosync.model.errors import Corrupt
-from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName, TraceShard, epochs
+from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, TraceName, TraceShard, epochs
 from nosync.model.layers import Covers, Kind, LayerInfo
 from nosync.model.store import Disk, Remote
 from nosync.recovery.plan import Plan, Recompute, Shape, plan, told
@@ -69,7 +69,7 @@ def check_recoverable(chain: Chain, disk: Disk, remote: Remote | None, shape: Sh
 
 def _choose(
     image: Image,
-    base: int,
+    base: RecordNumber,
     records: Sequence[Record],
     disk: Disk,
     remote: Remote | None,

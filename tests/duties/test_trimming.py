@@ -1,0 +1,102 @@
+"""Input that nobody will ask for again is let go of, all of it, however late."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nosync.duties.trimming import BATCH, Trimmer
+from nosync.journal.entries import Computed, Opened, Released, RolledBack
+from nosync.journal.journal import Journal
+from nosync.journal.rolling import Roller
+from nosync.model.run import Runner
+from nosync.model.safety import Standing
+from nosync.store.disk import LocalDisk
+
+EPOCHS = 100
+
+
+class Flow:
+    """A flow of many epochs whose journal is rolled up every few records. `sink`: up to which epoch its sink has come."""
+
+    def __init__(self, home: Path, number: int = 1) -> None:
+        self.journal = Journal(LocalDisk(home, fsync=lambda descriptor: None), None, Runner(number, "host", "boot", 0.0, f"{number:08x}"))
+        self.roller = Roller(self.journal, self.journal.disk, None, 10)
+        self.got: list[int] = []
+        self.trimmer = Trimmer(self.journal, {"s": self}, ["out"], self.standings)
+
+    def standings(self) -> list[Standing]:
+        return [Standing("host", self.journal.number, self.journal.image.epoch, 0, 0, 0)]
+
+    def trim(self, slice: dict[str, Any]) -> None:
+        self.got.append(slice["number"])
+
+    def compute(self, first: int, last: int, sink: bool) -> None:
+        for epoch in range(first, last + 1):
+            file = f"input/s/{epoch}"
+            self.journal.disk.replace(file, b"rows")
+            self.journal.append(Opened(epoch, 0.0, {"s": {"number": epoch}}, {file: ""}))
+            self.journal.append(Computed(epoch, (), {}, {}))
+            if sink:
+                self.journal.append(Released("out", epoch))
+            self.tidy()
+
+    def tidy(self) -> None:
+        self.roller.step(self.journal.number)
+        self.trimmer.step()
+
+    def drain(self) -> None:
+        while self.trimmer.step():
+            pass
+
+    def left(self) -> list[int]:
+        return sorted(int(name.rpartition("/")[2]) for name in self.journal.disk.sizes("input"))
+
+
+def test_everything_that_may_be_trimmed_is_although_it_was_rolled_up(tmp_path: Path) -> None:
+    flow = Flow(tmp_path)
+    flow.compute(1, EPOCHS, sink=True)
+    flow.drain()
+    done = flow.journal.image.trimmed["s"]
+    assert done > EPOCHS - BATCH
+    assert flow.got == list(range(1, done + 1))
+    assert flow.left() == list(range(done + 1, EPOCHS + 1))
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["the same run", "a new run"])
+def test_what_a_sink_held_back_is_trimmed_once_it_has_it(tmp_path: Path, again: bool) -> None:
+    flow = Flow(tmp_path)
+    flow.compute(1, EPOCHS, sink=False)
+    assert not flow.got and len(flow.journal.image.opened) < EPOCHS / 2
+    if again:
+        flow = Flow(tmp_path, 2)
+    flow.journal.append(Released("out", EPOCHS))
+    flow.drain()
+    assert (flow.got, flow.left()) == (list(range(1, EPOCHS + 1)), [])
+
+
+def test_a_new_run_goes_on_where_trimming_stopped(tmp_path: Path) -> None:
+    """The boundary is recorded, and the run ends before everything behind it is deleted."""
+    flow = Flow(tmp_path)
+    flow.compute(1, EPOCHS, sink=True)
+    flow.drain()
+    before = flow.journal.image.trimmed["s"]
+    flow.compute(EPOCHS + 1, EPOCHS + BATCH - (EPOCHS - before), sink=True)
+    while flow.journal.image.trimmed["s"] == before:
+        flow.trimmer.step()
+    again = Flow(tmp_path, 2)
+    again.drain()
+    assert again.got[0] == before + 1 and again.left() == list(range(again.got[-1] + 1, again.journal.image.epoch + 1))
+
+
+def test_of_an_epoch_that_was_opened_twice_the_newer_input_is_let_go(tmp_path: Path) -> None:
+    flow = Flow(tmp_path)
+    flow.compute(1, 9, sink=False)
+    flow.journal.append(RolledBack(5))
+    for epoch in range(6, EPOCHS + 1):
+        flow.journal.append(Opened(epoch, 0.0, {"s": {"number": 1000 + epoch}}))
+        flow.journal.append(Computed(epoch, (), {}, {}))
+        flow.roller.step(flow.journal.number)
+    flow.journal.append(Released("out", EPOCHS))
+    flow.drain()
+    assert flow.got == [*range(1, 6), *range(1006, 1001 + EPOCHS)]
