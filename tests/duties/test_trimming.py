@@ -23,7 +23,7 @@ class Flow:
         self.journal = Journal(LocalDisk(home, fsync=lambda descriptor: None), None, Runner(number, "host", "boot", 0.0, f"{number:08x}"))
         self.roller = Roller(self.journal, self.journal.disk, None, 10)
         self.got: list[int] = []
-        self.trimmer = Trimmer(self.journal, {"s": self}, ["out"], self.standings)
+        self.trimmer = Trimmer(self.journal, {"s": self.trim}, ["out"], self.standings)
 
     def standings(self) -> list[Standing]:
         return [Standing("host", self.journal.number, self.journal.image.epoch, 0, 0, 0)]

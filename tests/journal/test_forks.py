@@ -126,7 +126,7 @@ def test_a_fenced_run_neither_rolls_up_nor_sweeps_nor_trims(tmp_path: Path, netw
     one.disk.create(f"layers/v/0/2-3-{one.run}-ffffffff.arrow", b"")
     assert sweeper.look(one.image)
     trims: list[Any] = []
-    trimmer = Trimmer(one, {"s": _Source(trims)}, [], lambda: [Standing("site", one.number, 5, 0, 0, 0)], batch=1)
+    trimmer = Trimmer(one, {"s": trims.append}, [], lambda: [Standing("site", one.number, 5, 0, 0, 0)], batch=1)
     assert trimmer.step()
     one.ship()
     start(tmp_path, network, 2)
@@ -136,8 +136,3 @@ def test_a_fenced_run_neither_rolls_up_nor_sweeps_nor_trims(tmp_path: Path, netw
             duty()
     assert (network.remote.sizes(""), trims) == (files, [])
     assert one.disk.exists(f"layers/v/0/2-3-{one.run}-ffffffff.arrow")
-
-
-class _Source:
-    def __init__(self, trims: list[Any]) -> None:
-        self.trim = trims.append
