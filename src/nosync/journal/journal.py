@@ -160,6 +160,11 @@ class Journal:
             if self.pending:
                 self.append()
 
+    def snapshot(self) -> tuple[Image, RecordNumber]:
+        """The flow as of now, and up to where it is rolled up: for readers who take their time, and hold up nobody."""
+        with self.lock:
+            return self.image.copy(), self.base
+
     def after(self, number: RecordNumber) -> list[Record]:
         """The records behind a number, oldest first."""
         with self.lock:

@@ -1,8 +1,10 @@
 """What the image has forgotten: read back from the segments of the journal when somebody asks."""
 
 import json
-from collections.abc import Container, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import suppress
+from itertools import chain, islice
+from typing import TypeVar
 
 from nosync.journal.chain import read_rollup
 from nosync.journal.entries import Entry, Opened, RolledBack, from_json
@@ -13,6 +15,8 @@ from nosync.model.errors import Corrupt, reading
 from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber
 from nosync.model.source import Slice
 from nosync.model.store import Store
+
+T = TypeVar("T")
 
 
 class Shelves:
@@ -30,6 +34,15 @@ class Shelves:
             found |= store.sizes(folder)
         return {name: found[name] for name in own(found)}
 
+    def nearest(self, tell: "Callable[[Shelves], T]") -> T:
+        """What the first stores tell. Farther ones are asked only where these lack something, which they say by `Corrupt`: an outage
+        stops nobody who has all he needs at home.
+        """
+        for count in range(1, len(self._stores)):
+            with suppress(Corrupt):
+                return tell(Shelves(*self._stores[:count]))
+        return tell(self)
+
 
 def image_at(shelves: Shelves, now: Image, base: RecordNumber, epoch: Epoch, number: RecordNumber = NO_RECORD) -> Image:
     """An image whose covers are known as of an epoch: the given one (rolled up at `base`), or one from the roll-up before that epoch on, as
@@ -37,11 +50,16 @@ def image_at(shelves: Shelves, now: Image, base: RecordNumber, epoch: Epoch, num
     """
     if epoch >= now.since:
         return now
+    return shelves.nearest(lambda some: _image_at(some, base, epoch, number))
+
+
+def _image_at(shelves: Shelves, base: RecordNumber, epoch: Epoch, number: RecordNumber) -> Image:
     image = _rollup_before(shelves, epoch)
     for records in _past(shelves, base, image.number):
-        if image.epoch < epoch or image.number < number:
-            for record in records:
-                _apply(image, record)
+        if image.epoch >= epoch and image.number >= number:
+            break
+        for record in records:
+            _apply(image, record)
     return image
 
 
@@ -57,9 +75,7 @@ def _rollup_before(shelves: Shelves, epoch: Epoch) -> Image:
 
 def whole_image(shelves: Shelves, base: RecordNumber, records: Iterable[Record]) -> Image:
     """Every entry ever, folded: what a recovery needs when something old is lost. Costs O(history)."""
-    image = Image()
-    for record in past_records(shelves, base):
-        _apply(image, record)
+    image = shelves.nearest(lambda some: _folded(past_records(some, base)))
     for record in records:
         if record.number > image.number:
             _apply(image, record)
@@ -68,11 +84,25 @@ def whole_image(shelves: Shelves, base: RecordNumber, records: Iterable[Record])
 
 def recent_image(shelves: Shelves, base: RecordNumber, records: Iterable[Record], segments: int) -> Image:
     """As `whole_image`, of the last so many segments alone: it knows every layer of epochs after its `since`."""
-    chosen = _segments(shelves, base, NO_RECORD)[-segments:]
-    before = numbers_in(chosen[0])[0] - 1 if chosen else 0
+    image = shelves.nearest(lambda some: _recent_image(some, base, segments))
+    for record in records:
+        _apply(image, record)
+    return image
+
+
+def _recent_image(shelves: Shelves, base: RecordNumber, segments: int) -> Image:
+    chosen = list(islice(_segments_back(shelves, base, NO_RECORD), segments))
+    before = numbers_in(chosen[-1])[0] - 1 if chosen else 0
     found = next((read_rollup(shelves.read(name) or b"", name) for name in shelves.sizes(ROLLUPS) if numbers_in(name)[0] == before), None)
     image = found.image if found else Image()
-    for record in chain.from_iterable([*_past(shelves, base, image.number), records]):
+    for record in chain.from_iterable(_past(shelves, base, image.number)):
+        _apply(image, record)
+    return image
+
+
+def _folded(records: Iterable[Record]) -> Image:
+    image = Image()
+    for record in records:
         _apply(image, record)
     return image
 
@@ -136,7 +166,8 @@ def read_segment(shelves: Shelves, name: str) -> list[Record]:
 def openings(shelves: Shelves, base: RecordNumber, records: Iterable[Record]) -> list[Opened]:
     """Every opening of the one history, oldest first. What was rolled back is left out."""
     found: dict[Epoch, Opened] = {}
-    for entry in chain(rolled_openings(shelves, base), (entry for record in records for entry in record.entries)):
+    rolled = shelves.nearest(lambda some: list(rolled_openings(some, base)))
+    for entry in chain(rolled, (entry for record in records for entry in record.entries)):
         if isinstance(entry, Opened):
             found[entry.epoch] = entry
         elif isinstance(entry, RolledBack):
@@ -167,6 +198,10 @@ def rolled_openings_of(shelves: Shelves, base: RecordNumber, epochs: Container[E
     """The openings of `count` epochs that were computed and rolled up, from the newest segment back, as far as needed. An epoch that was
     rolled back and opened again has two: the newer one counts.
     """
+    return shelves.nearest(lambda some: _rolled_openings_of(some, base, epochs, count))
+
+
+def _rolled_openings_of(shelves: Shelves, base: RecordNumber, epochs: Container[Epoch], count: int) -> dict[Epoch, Opened]:
     found: dict[Epoch, Opened] = {}
     for name in _segments_back(shelves, base, NO_RECORD):
         if len(found) == count:

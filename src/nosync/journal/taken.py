@@ -141,6 +141,10 @@ def telling(shelves: Shelves, base: RecordNumber) -> dict[str, bytes]:
 
 def next_tile(shelves: Shelves, records: Sequence[Record], marks_of: MarksOf) -> tuple[str, bytes, list[str]]:
     """For records that are about to be rolled up: the name and content of their tile, and the tiles that it takes in."""
+    return shelves.nearest(lambda some: _next_tile(some, records, marks_of))
+
+
+def _next_tile(shelves: Shelves, records: Sequence[Record], marks_of: MarksOf) -> tuple[str, bytes, list[str]]:
     first, last = records[0].number, records[-1].number
     found, floor = gathered(_entries(records), marks_of)
     names = tiles(shelves.sizes(TAKEN), first - 1)
@@ -200,7 +204,7 @@ def taken_from(
     sources: Iterable[str], shelves: Shelves, base: RecordNumber, records: Sequence[Record], marks_of: MarksOf
 ) -> dict[str, Taken]:
     """By source, all that was taken in the records up to `base` and in those behind it."""
-    parts = _parts(shelves, base, records, marks_of)
+    parts = shelves.nearest(lambda some: _parts(some, base, records, marks_of))
 
     def taken(name: str) -> Taken:
         latest = next((part.latest[name] for part in reversed(parts) if name in part.latest), None)

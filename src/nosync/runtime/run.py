@@ -172,8 +172,8 @@ class Run:
             raise Invalid(f'at="{at}" is no epoch', hint='Pass the number of an epoch, or "safe".')
         epoch = min(self.safe.values()) if isinstance(at, str) else at
         stepping = self._stepping
-        with stepping.journal.lock:
-            covers = covers_at(stepping.image, record, name, epoch, Past(stepping.disk, stepping.remote, stepping.journal.base))
+        image, base = stepping.journal.snapshot()
+        covers = covers_at(image, record, name, epoch, Past(stepping.disk, stepping.remote, base))
         stepping.bring(covers)
         schema = self._program.graph.views[name].schema
         return view_frame(self.spark, str(stepping.home), record, covers, stepping.shards, schema)

@@ -1,0 +1,87 @@
+"""The past is read from the home where the home has it; the remote is asked only for what is missing there."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from nosync.journal.entries import Computed, Opened
+from nosync.journal.journal import Journal
+from nosync.journal.names import SEGMENTS
+from nosync.journal.past import Shelves, image_at, openings, recent_image, rolled_openings_of, whole_image
+from nosync.journal.rolling import Roller
+from nosync.journal.taken import next_tile, taken_from
+from nosync.model.errors import Unavailable
+from nosync.model.layers import LayerInfo
+from nosync.model.run import Runner
+from nosync.store.disk import LocalDisk
+from nosync.store.objects import open_remote
+
+
+class Outage:
+    """A remote that nobody reaches."""
+
+    def __getattr__(self, call: str) -> Any:
+        raise Unavailable(f"{call}: the network is down")
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    remote = open_remote(f"memory://{uuid4().hex}")
+    journal = Journal(LocalDisk(tmp_path, fsync=lambda descriptor: None), remote, Runner(1, "host", "boot", 0.0, "00000001"))
+    roller = Roller(journal, journal.disk, remote, 10)
+    for epoch in range(1, 41):
+        layer = LayerInfo("v", 0, epoch, epoch + 1, "diffs", f"layers/v/0/{epoch}.arrow", 1, 1, "")
+        journal.append(Opened(epoch, 0.0, {"s": {"number": epoch}}))
+        journal.append(Computed(epoch, (layer,), {}, {}))
+        journal.ship()
+        roller.step(journal.number)
+    return journal
+
+
+def late(journal: Journal) -> list[Any]:
+    return journal.after(journal.base)
+
+
+READERS: dict[str, Callable[[Journal, Shelves], Any]] = {
+    "a view of an old epoch": lambda journal, shelves: [
+        image_at(shelves, *journal.snapshot(), epoch).covers("v", epoch)[0] for epoch in (3, 20, 39)
+    ],
+    "everything": lambda journal, shelves: whole_image(shelves, journal.base, late(journal)).traces,
+    "the recent past": lambda journal, shelves: recent_image(shelves, journal.base, late(journal), 2).traces,
+    "all openings": lambda journal, shelves: openings(shelves, journal.base, late(journal)),
+    "some openings": lambda journal, shelves: rolled_openings_of(shelves, journal.base, {5, 17}, 2),
+    "what was taken": lambda journal, shelves: taken_from(["s"], shelves, journal.base, late(journal), {})["s"].latest,
+    "the next tile": lambda journal, shelves: next_tile(shelves, late(journal), {}),
+}
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS.keys())
+def test_an_outage_stops_nobody_whose_home_has_everything(journal: Journal, read: Callable[[Journal, Shelves], Any]) -> None:
+    known = read(journal, Shelves(journal.disk, journal.remote))
+    assert read(journal, Shelves(journal.disk, Outage())) == known  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS.keys())
+@pytest.mark.parametrize("lost", ["all", "the oldest", "the newest"])
+def test_what_the_home_lacks_is_read_from_the_remote(journal: Journal, read: Callable[[Journal, Shelves], Any], lost: str) -> None:
+    known = read(journal, Shelves(journal.disk, journal.remote))
+    names = sorted(journal.disk.sizes("journal/segments")) if lost != "all" else list(journal.disk.sizes("journal"))
+    for name in {"all": names, "the oldest": names[:1], "the newest": names[-1:]}[lost]:
+        journal.disk.delete(name)
+    assert read(journal, Shelves(journal.disk, journal.remote)) == known
+
+
+def test_an_old_epoch_is_read_without_what_came_long_after_it(journal: Journal) -> None:
+    for name in sorted(journal.disk.sizes(SEGMENTS))[3:-1]:
+        journal.disk.replace(name, b"torn")
+    assert image_at(Shelves(journal.disk), *journal.snapshot(), 3).covers("v", 3)[0]
+
+
+def test_who_reads_the_past_holds_up_nobody(journal: Journal) -> None:
+    """What is read is a copy: the flow goes on meanwhile."""
+    image, base = journal.snapshot()
+    journal.append(Opened(41, 0.0, {}))
+    assert (image.last_opened, journal.image.last_opened, base) == (40, 41, journal.base)
