@@ -106,6 +106,9 @@ def test_a_lost_home_comes_back_from_the_remote_and_run_says_so(shop):
     assert "recovered to epoch 2: " in result.stdout
     assert "files fetched from the remote" in result.stdout
     assert call("fsck", folder / "other", "--remote", remote[1]).exit_code == 0
+    result = call("run", folder / "flow.py", "--home", folder / "other", "--available-now")
+    assert result.exit_code == 1
+    assert f'has a copy on "{remote[1]}"' in result.output
 
 
 def test_fsck_of_a_real_home_finds_everything_there(shop):
@@ -147,7 +150,7 @@ def test_a_folder_that_is_no_home_is_an_error_without_a_traceback(tmp_path):
 
 def test_running_again_goes_on_where_it_stopped(shop):
     folder, _ = shop
-    result = call("run", folder / "flow.py", "--home", folder / "home", "--available-now", "--json")
+    result = call("run", folder / "flow.py", "--home", folder / "home", "--available-now", "--json", "--remote", f"file://{folder}/remote")
     assert result.exit_code == 0, result.output
     assert sum(json.loads(line)["numInputRows"] for line in result.stdout.splitlines() if line.startswith("{")) == 0
     assert rows(folder, "spend")[0]["spent"] == 4.5

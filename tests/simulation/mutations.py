@@ -138,7 +138,7 @@ def torn_layers_are_believed() -> Any:
 def no_intent_is_recorded_before_a_release() -> Any:
     def intend(self: Any, sink: str, kind: Any, done: int) -> bool:
         image = self.journal.image
-        due = min(release.releasable(kind, image.epoch, image.opened_in, self.standings()), done + 1)
+        due = min(release.releasable(kind, image.epoch, self.journal.opened_by, self.standings()), done + 1)
         self.intended[sink] = (due, 0)
         return bool(due > done)
 

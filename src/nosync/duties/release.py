@@ -48,7 +48,7 @@ class Releaser:
     def _intend(self, sink: str, release: Release, done: Epoch) -> bool:
         with self.journal.lock:
             image = self.journal.image
-            due = releasable(release, image.epoch, image.opened_in, self.standings())
+            due = releasable(release, image.epoch, self.journal.opened_by, self.standings())
         due = min(due, done + self.most[sink])
         if due <= done:
             return False

@@ -10,7 +10,6 @@ import json
 import threading
 from collections import deque
 from collections.abc import Sequence
-from itertools import takewhile
 
 from nosync.journal.chain import Chain, common, junk, read_chain
 from nosync.journal.entries import Entry, Opened, Reached, Started
@@ -18,13 +17,15 @@ from nosync.journal.image import Image
 from nosync.journal.joining import histories
 from nosync.journal.names import RUNS, numbers_in, own, record_name, rollup_name, run_name
 from nosync.journal.past import Shelves
+from nosync.journal.recent import Recent
 from nosync.journal.record import Record, decode, encode
 from nosync.journal.taken import telling
 from nosync.model.errors import Conflict, Corrupt, Fenced, OutcomeUnknown, Unavailable
-from nosync.model.identifiers import NO_EPOCH, RecordNumber
+from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber
 from nosync.model.run import Runner
 from nosync.model.store import Disk, Remote, Store, fingerprint
 
+MOST_RECORDS = 512  # in one object: what has gathered in an outage goes in bounded memory
 ATTEMPTS = 100  # to join a history that other runs still write to: each of them gets at most a few records in before it is fenced
 
 
@@ -58,7 +59,7 @@ class Journal:
         self.image = chain.image()
         self.base, self.number, self.digest, self.origin = chain.base, chain.number, chain.digest, chain.origin
         self.before = self.image.started
-        self.recent: deque[Record] = deque(chain.records)
+        self.recent = Recent(chain.rollup.image if chain.rollup else Image(), chain.records)
         emptied = [Reached("site", NO_EPOCH)] if self.remote is not None and self.image.reached and not self.shipped else []
         record = encode(self.number + 1, self.run, self.digest, [started, *emptied])
         try:
@@ -68,7 +69,8 @@ class Journal:
         self.unsure = record
         self.resolve()
         try:
-            self.ship()
+            while self.remote is not None and self.shipped < self.number:
+                self.ship()
         except Conflict:
             return False
         return True
@@ -165,14 +167,24 @@ class Journal:
         with self.lock:
             return self.image.copy(), self.base
 
-    def after(self, number: RecordNumber) -> list[Record]:
-        """The records behind a number, oldest first."""
+    def after(self, number: RecordNumber, most: int | None = None) -> list[Record]:
+        """The records behind a number, oldest first, `most` of them."""
         with self.lock:
-            found = list(takewhile(lambda record: record.number > number, reversed(self.recent)))
-        return found[::-1]
+            return self.recent.after(number, most)
+
+    def computed_by(self, number: RecordNumber) -> Epoch:
+        """The newest epoch that the first `number` records make known, with layers that they name."""
+        with self.lock:
+            return self.recent.computed_by(number, self.image.epoch)
+
+    def opened_by(self, number: RecordNumber) -> Epoch:
+        """The newest computed epoch that was opened, with all before it, in the first `number` records."""
+        with self.lock:
+            return self.recent.opened_by(number, self.image.epoch)
 
     def ship(self) -> int:
-        """Brings all records to the remote, one object for all that are new, and the input they need before them. Gives the bytes.
+        """Brings records to the remote, one object for all that are new (`MOST_RECORDS` of them), and the input they need before them.
+        Gives the bytes.
 
         `Conflict`: the remote has records of another run there.
         """
@@ -180,7 +192,7 @@ class Journal:
             return 0
         self._look_at(self.remote)  # what was appended since another run took over is no part of the history: it shall not get there
         sent = self._ship_rollup(self.remote) if self.shipped < self.base else 0
-        records = self.after(max(self.shipped, self.base))
+        records = self.after(max(self.shipped, self.base), MOST_RECORDS)
         for entry in [entry for record in records for entry in record.entries if isinstance(entry, Opened)]:
             for name, mark in entry.files.items():
                 if fingerprint(self.disk.read(name) or b"") == mark:  # else torn by a restart: recovery will see to it
@@ -218,8 +230,7 @@ class Journal:
     def forget(self, number: RecordNumber) -> None:
         """Records up to this number are on every tier: they need not be held in memory."""
         with self.lock:
-            while self.recent and self.recent[0].number <= number:
-                self.recent.popleft()
+            self.recent.forget(number)
 
     def _fence(self) -> Fenced:
         self.fence(fenced_by(self.disk, self.generation))

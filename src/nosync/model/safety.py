@@ -1,10 +1,10 @@
 """Which epochs survive a failure, what may be released, what may be trimmed. Pure: no I/O, no clock."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from nosync.model.identifiers import Epoch, RecordNumber
+from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber
 
 Failure = Literal["process", "host", "site"]
 Release = Literal["computed", "safe"]
@@ -41,14 +41,12 @@ def safe_points(computed: Epoch, tiers: Iterable[Standing]) -> dict[str, Epoch]:
     return points
 
 
-def releasable(release: Release, computed: Epoch, opened_in: Mapping[Epoch, RecordNumber], tiers: Iterable[Standing]) -> Epoch:
-    """The newest epoch that a sink may have. Epochs that are not in `opened_in` any more were on every tier long ago."""
+def releasable(release: Release, computed: Epoch, opened_by: Callable[[RecordNumber], Epoch], tiers: Iterable[Standing]) -> Epoch:
+    """The newest epoch that a sink may have. `opened_by` says up to which one all was opened in the records up to some number."""
     places = list(tiers)
     if release == "safe":
         return min([computed, *(tier.epoch for tier in places)])
-    reproducible = min((tier.number for tier in places), default=0)
-    late = [epoch for epoch, number in opened_in.items() if number > reproducible]
-    return min([computed, *(epoch - 1 for epoch in late)])
+    return min(computed, opened_by(min((tier.number for tier in places), default=NO_RECORD)))
 
 
 def trimmable(safe: Epoch, released: Iterable[Epoch]) -> Epoch:

@@ -8,18 +8,16 @@ point waits for them.
     HOME/synced   "<number> <digest>": all files named in records up to this one are synced, as long as the chain has that digest there
 """
 
-from collections.abc import Iterable
 
 from nosync.journal.chain import Chain
-from nosync.journal.entries import Adopted, Computed, Merged, Opened, Restored
+from nosync.journal.entries import Merged, Opened
 from nosync.journal.journal import Journal
 from nosync.journal.names import record_name
+from nosync.journal.recent import layers_of
 from nosync.journal.record import Record
 from nosync.model.identifiers import NO_RECORD, RecordNumber
-from nosync.model.layers import LayerInfo
 from nosync.model.safety import Problem, Standing
 from nosync.model.store import Disk
-from nosync.tiers.progress import epoch_on
 
 SYNCED = "synced"
 MOST_MERGED = 8  # merged layers that are synced at once; more of them do not wait for the stream to rest
@@ -32,14 +30,15 @@ class HostTier:
         self.journal, self.disk = journal, disk
         self.number = max(synced_number(disk, journal.chain), journal.base)
         self.settled = self.number
-        self.epoch = epoch_on(journal, self.number)
+        self.epoch = journal.computed_by(self.number)
         self.merged: list[str] = []
         self.files = 0
         self.bytes = 0
         self.problem: Problem | None = None
 
     def standing(self) -> Standing:
-        behind = sum(layer.bytes for record in self.journal.after(self.number) for layer in layers_of(record))
+        with self.journal.lock:
+            behind = self.journal.recent.bytes_after(self.number)
         return Standing("host", self.number, self.epoch, behind, self.files, self.bytes, self.problem)
 
     def step(self) -> bool:
@@ -65,7 +64,7 @@ class HostTier:
         entries = [entry for record in records for entry in record.entries]
         self.merged += [entry.layer.path for entry in entries if isinstance(entry, Merged)]
         self.number, self.digest = records[-1].number, records[-1].digest
-        self.epoch = epoch_on(self.journal, self.number)
+        self.epoch = self.journal.computed_by(self.number)
         if not self.merged:
             self._claim()
 
@@ -82,13 +81,6 @@ class HostTier:
     def _claim(self) -> None:
         self.disk.replace(SYNCED, f"{self.number} {self.digest}".encode())
         self.settled = self.number
-
-
-def layers_of(record: Record) -> Iterable[LayerInfo]:
-    """Layers that a record is not whole without."""
-    for entry in record.entries:
-        if isinstance(entry, Computed | Restored | Adopted):
-            yield from entry.layers
 
 
 def synced_number(disk: Disk, chain: Chain) -> RecordNumber:

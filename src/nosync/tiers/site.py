@@ -24,7 +24,6 @@ from nosync.model.safety import Problem, Standing
 from nosync.model.store import Carrier, Disk, Remote
 from nosync.state.cover import cover
 from nosync.state.finest import finest, within
-from nosync.tiers.progress import epoch_on
 
 PATIENCE_SECONDS = 3.0
 PATIENT_BYTES = 256 << 20
@@ -56,7 +55,9 @@ class RecordShipper:
 
 
 class LayerShipper:
-    """Brings layers to the remote. `waiting` holds, per trace and shard, the finest layers that are not there yet, oldest first."""
+    """Brings layers to the remote. `waiting` holds, per trace and shard, the finest layers that are not there yet, oldest first;
+    `behind` are their bytes.
+    """
 
     def __init__(
         self,
@@ -86,23 +87,20 @@ class LayerShipper:
 
     def standing(self, records: RecordShipper) -> Standing:
         """Both shippers together. A layer counts once the record that names it is there too."""
-        shipped = self.journal.shipped
-        while self.unconfirmed and self.unconfirmed[0][0] <= shipped:
-            self.epoch = self.unconfirmed.popleft()[1]
+        with self.journal.lock:  # asked by many threads
+            shipped = self.journal.shipped
+            while self.unconfirmed and self.unconfirmed[0][0] <= shipped:
+                self.epoch = self.unconfirmed.popleft()[1]
+            behind = self.behind + self.journal.recent.record_bytes_after(shipped)
         problem = records.problem or self.problem
         objects, sent = self.objects + records.objects, self.bytes + records.bytes
-        return Standing("site", shipped, min(self.epoch, epoch_on(self.journal, shipped)), self.behind, objects, sent, problem)
-
-    @property
-    def behind(self) -> int:
-        """Bytes that wait."""
-        return sum(layer.bytes for layers in self.waiting.values() for layer in layers)
+        return Standing("site", shipped, min(self.epoch, self.journal.computed_by(shipped)), behind, objects, sent, problem)
 
     def _reached(self) -> Epoch:
         """The newest epoch whose state can be read there: all before it is there, and no layer spans it that has no finer ones beside
         it.
         """
-        epoch = min([epoch_on(self.journal, self.number), *(layers[0].lower - 1 for layers in self.waiting.values() if layers)])
+        epoch = min([self.journal.computed_by(self.number), *(layers[0].lower - 1 for layers in self.waiting.values() if layers)])
         for lower, upper in sorted(self.spans, reverse=True):
             if lower <= epoch < upper - 1:
                 epoch = lower - 1
@@ -112,7 +110,7 @@ class LayerShipper:
     def step(self) -> bool:
         """Ships one layer; says whether there was one."""
         if self._follow():
-            self.unconfirmed.append((self.number, self._reached()))
+            self._confirm_at(self.number)
         layer = self._next()
         if layer is None and (not self.busy or len(self.placed) > MUCH_LONGER * self.most_layers):
             layer = self._shortening()
@@ -126,11 +124,19 @@ class LayerShipper:
         inside = [other for other in self.waiting[place] if within(other, layer)]
         if inside and layer.upper > layer.lower + 1:
             self.spans.add((inside[0].lower, layer.upper))
-        self.waiting[place] = [other for other in self.waiting[place] if other not in inside]
-        for other in inside:
-            self.came.pop(other.path, None)
-        self.unconfirmed.append((named, self._reached()))
+        gone = {other.path for other in inside}
+        self.waiting[place] = [other for other in self.waiting[place] if other.path not in gone]
+        self.behind -= sum(other.bytes for other in inside)
+        for path in gone:
+            self.came.pop(path, None)
+        self._confirm_at(named)
         return True
+
+    def _confirm_at(self, number: RecordNumber) -> None:
+        """What can be read counts once records up to this one are there."""
+        reached = self._reached()
+        if not self.unconfirmed or self.unconfirmed[-1][1] != reached:
+            self.unconfirmed.append((number, reached))
 
     def _follow(self) -> bool:
         """Takes notice of new records; says whether there were any."""
@@ -143,6 +149,7 @@ class LayerShipper:
                         for layer in entry.layers:
                             self.waiting.setdefault((layer.trace, layer.shard), []).append(layer)
                             self.came[layer.path] = now
+                            self.behind += layer.bytes
                     case Restored() | Adopted() | RolledBack():
                         self._begin_again()
             self.number = record.number
@@ -152,6 +159,7 @@ class LayerShipper:
         self.came.clear()
         traces = self._traces()
         self.waiting = {place: uncovered(layers, self.placed) for place, layers in traces.items()}
+        self.behind = sum(layer.bytes for layers in self.waiting.values() for layer in layers)
         self.spans = {span for layers in traces.values() for span in spans(layers, self.placed, self.journal.image.since)}
         with self.journal.lock:  # what came with a changed program has no state of earlier epochs, here or there
             self.spans |= {(Epoch(1), begun.epoch + 1) for begun in self.journal.image.begun.values()}
