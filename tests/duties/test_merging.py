@@ -36,19 +36,19 @@ def history(home: Path, epochs: int) -> Image:
     return image
 
 
-def processes(home: Path) -> list[psutil.Process]:
-    return [child for child in psutil.Process().children() if str(home) in child.cmdline()]
+def processes() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children() if "nosync.duties.merge_worker" in child.cmdline()]
 
 
 def test_a_run_that_has_nothing_to_merge_starts_no_process(merger: Merger, tmp_path: Path) -> None:
     merger.offer(history(tmp_path, 3))
-    assert merger.collect() == [] and not merger.busy and not processes(tmp_path)
+    assert merger.collect() == [] and not merger.busy and not processes()
 
 
 def test_a_process_that_was_killed_is_replaced_and_the_merge_done_all_the_same(merger: Merger, tmp_path: Path) -> None:
     image = history(tmp_path, 4)
     merger.offer(image)
-    (first,) = processes(tmp_path)
+    (first,) = processes()
     first.suspend()
     first.kill()
     first.wait()

@@ -38,7 +38,7 @@ def test_a_full_disk_loses_no_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     source.start(tmp_path, taken())
     memory.add([(1,), (2,)])
     with monkeypatch.context() as full:
-        full.setattr(Path, "write_bytes", _full)
+        full.setattr("nosync.store.disk.open_private", _full)
         for _ in range(2):
             with pytest.raises(ns.Unavailable, match="2 rows could not be written into the home: No space left"):
                 source.available()
