@@ -45,7 +45,7 @@ def test_a_missing_home_is_named(tmp_path, arguments):
     assert "nowhere" in result.output
 
 
-def test_show_needs_an_epoch_from_one_on(tmp_path):
-    result = call("show", tmp_path, "v", "--at", "0")
+def test_show_needs_an_epoch_or_a_time(tmp_path):
+    result = call("show", tmp_path, "v", "--at", "some day")
     assert result.exit_code == 2
     assert "--at" in result.output

@@ -20,7 +20,7 @@ from nosync.spark.session import active_or_local
 from tests.crash.test_changed import declared
 spark, folder = active_or_local(), Path(sys.argv[1])
 spark.conf.set("spark.sql.session.timeZone", "UTC")
-declared(spark, folder, changed=True, deadly=True).start(folder / "home", changed="rebuild")
+declared(spark, folder, changed=True, deadly=True).start(folder / "home", on_change="rebuild")
 """
 
 
@@ -61,7 +61,7 @@ def test_a_driver_that_is_killed_while_it_rebuilds_leaves_everything_as_it_was(q
     assert answers(home, "counts", "count") == {"a": 2, "b": 2}
     with declared(quick, tmp_path, changed=False).start(home) as run:
         assert not run.takeover.epoch and run.recovered.recomputed == 0
-    with declared(quick, tmp_path, changed=True).start(home, changed="rebuild") as run:
+    with declared(quick, tmp_path, changed=True).start(home, on_change="rebuild") as run:
         assert run.takeover.rebuilt == ("doubles/aggregate",) and run.takeover.kept[0] == "totals/aggregate"
     assert answers(home, "doubles", "price") == {"a": 6, "b": 10}
     assert answers(home, "totals", "price") == {"a": 3, "b": 5}

@@ -1,6 +1,8 @@
 """A home without Spark: views as of any epoch, what is there, what is not."""
 
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -49,7 +51,7 @@ def home(tmp_path: Path) -> ns.Home:
         [("rows/rows", "diffs", diffs({1: -1, 5: -1, 9: 1})), ("sums/aggregate", "upserts", upserts({"bb": (0, 0)}))],
     ]
     for epoch, content in enumerate(epochs, start=1):
-        journal.append(Opened(epoch, 0.0, {}))
+        journal.append(Opened(epoch, 1000.0 * epoch, {}))
         layers = tuple(
             write_layer(
                 str(tmp_path), f"layers/{epoch}-{kind}", [batch],
@@ -104,3 +106,25 @@ def test_a_missing_layer_is_told_by_name(home: ns.Home) -> None:
     with pytest.raises(ns.Corrupt, match="2-diffs"):
         home.view("rows")
     assert home.view("rows", at=1).num_rows == 3
+
+
+@pytest.mark.parametrize(
+    ("at", "epoch"),
+    [
+        (datetime.fromtimestamp(1000.0, UTC), 1),
+        ("1970-01-01T00:33:19Z", 1),
+        ("1970-01-01T00:33:20Z", 2),
+        ("an hour ago", 2),
+        ("2", 2),
+        ("safe", None),
+    ],
+)
+def test_a_time_means_the_newest_epoch_opened_by_then(home: ns.Home, at: Any, epoch: int | None) -> None:
+    assert home.resolve(at) == (epoch if epoch is not None else min(home.status()["safe"].values()))
+    if epoch is not None:
+        assert home.view("rows", at=at) == home.view("rows", at=epoch)
+
+
+def test_before_the_first_epoch_there_is_nothing(home: ns.Home) -> None:
+    with pytest.raises(ns.NotInHistory, match=r'no epoch had been opened at "1970-01-01T00:16:39Z"\nThe first epoch was opened at 1970'):
+        home.view("rows", at="1970-01-01T00:16:39Z")

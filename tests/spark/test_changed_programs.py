@@ -186,9 +186,9 @@ def test_what_was_discarded_begins_empty_and_says_so(quick: SparkSession, tmp_pa
         sources["orders"].add(ORDERS)
         run.processAllAvailable()
     with pytest.raises(ns.Invalid, match='sink "changes" cannot be rebuilt'):
-        house.flow(other)[0].start(house.home, changed="rebuild")
+        house.flow(other)[0].start(house.home, on_change="rebuild")
     flow, sources = house.flow(other)
-    with flow.start(house.home, changed="discard") as run:
+    with flow.start(house.home, on_change="discard") as run:
         sources["orders"].add([("ann", 1, "pen")])
         run.processAllAvailable()
         assert run.guarantees()["changes"].guarantee == "divergent"

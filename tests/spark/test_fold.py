@@ -106,7 +106,7 @@ def test_outside_of_a_flow_all_rows_of_a_key_come_in_one_call(quick: SparkSessio
 def declared(spark: SparkSession, function: Callable[..., Any]) -> tuple[ns.Flow, Any]:
     flow, source = ns.Flow("folds", spark), ns.memory("k string, x int")
     counts = flow.view("counts", flow.source("s", source).groupBy("k").agg(F.count("*").alias("n")))
-    told = flow.view("told", ns.fold(counts, "k", function, "n bigint", "k string, n bigint", changing=True))
+    told = flow.view("told", ns.fold(counts, "k", function, "n bigint", "k string, n bigint", retractions=True))
     flow.view("sums", told.groupBy("k").agg(F.collect_list("n").alias("ns")))
     return flow, source
 
@@ -146,7 +146,7 @@ class Draws:
     def flow(self, release: Any = "safe") -> tuple[ns.Flow, Any]:
         flow, source = ns.Flow("draws", self.spark), ns.memory("k string, x int")
         rows, output = flow.source("s", source), "k string, x int, before string, drawn string"
-        told = ns.fold(rows, "k", drawing, "last string", output, changing=True, deterministic=False)
+        told = ns.fold(rows, "k", drawing, "last string", output, retractions=True, deterministic=False)
         flow.view("draws", told)
         flow.view("counts", told.groupBy("drawn").count())
         flow.sink("out", told.select("drawn"), ns.foreachEpoch(lambda changes, epoch: None, idempotent=True), release=release)
@@ -272,7 +272,7 @@ def test_timers_come_when_the_watermark_passes_them_through_stops_and_losses(qui
         flow, source = ns.Flow("visits", quick), ns.memory("k string, at timestamp, x int")
         rows = flow.source("s", source, watermark=("at", "2 seconds"))
         state, output = "n int, last timestamp", "k string, n int, last timestamp"
-        flow.view("visits", ns.fold(rows, "k", visits, state, output, changing=True, timers=True))
+        flow.view("visits", ns.fold(rows, "k", visits, state, output, retractions=True, timers=True))
         return flow, source
 
     for epoch, rows in enumerate([*epochs, []], start=1):
@@ -311,4 +311,4 @@ def test_what_a_fold_cannot_do_is_told_at_once(quick: SparkSession) -> None:
     with pytest.raises(ns.Refused, match='folds rows that may be removed again with "running"'):
         flow.view("v", ns.fold(rows, **good))
     with pytest.raises(ns.Refused, match='"running" sets timers, but there is no event time'):
-        flow.view("v", ns.fold(rows, **good, changing=True, timers=True))
+        flow.view("v", ns.fold(rows, **good, retractions=True, timers=True))

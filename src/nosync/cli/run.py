@@ -21,7 +21,7 @@ from nosync.runtime.takeover import Takeover
 @click.option("--remote", metavar="URL", help="Also keep a copy there (s3://..., gs://..., az://..., file:///...).")
 @click.option("--recover-within", metavar="DURATION", help='How soon a recovery from the remote shall be done, as "5s".')
 @click.option(
-    "--changed", type=click.Choice(CHOICES), default="refuse", show_default=True, help="What becomes of state whose query has changed."
+    "--on-change", type=click.Choice(CHOICES), default="refuse", show_default=True, help="What becomes of state whose query has changed."
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per epoch.")
 def run(
@@ -31,11 +31,11 @@ def run(
     available_now: bool,
     remote: str | None,
     recover_within: str | None,
-    changed: str,
+    on_change: str,
     as_json: bool,
 ) -> None:
     """Run the variable `flow` of FLOW.py. Ctrl-C stops after the current epoch; a second one at once."""
-    options: dict[str, Any] = {"home": str(home), "remote": remote, "recover_within": recover_within, "changed": changed}
+    options: dict[str, Any] = {"home": str(home), "remote": remote, "recover_within": recover_within, "on_change": on_change}
     if shards is not None:
         options["shards"] = shards
     if available_now:

@@ -8,19 +8,29 @@ import pyarrow as pa
 from nosync.cli.output import arrow_grid, console, print_json, visible
 from nosync.history.home import Home
 from nosync.history.home import open as open_home
+from nosync.model.errors import Invalid
+from nosync.model.moment import moment_of
+
+
+def _when(context: click.Context, option: click.Parameter, said: str | None) -> str | None:
+    try:
+        moment_of(said, 0.0)
+    except Invalid as error:
+        raise click.BadParameter(str(error)) from None
+    return said
 
 
 @click.command()
 @click.argument("home", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("view")
-@click.option("--at", type=click.IntRange(min=1), metavar="EPOCH", help="As of this epoch; the newest by default.")
+@click.option("--at", metavar="WHEN", callback=_when, help='An epoch, a time ("2026-05-01 21:05", "1 hour ago") or "safe"; else newest.')
 @click.option("--limit", type=click.IntRange(min=0), default=20, show_default=True, help="At most so many rows.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object, rows as objects.")
-def show(home: Path, view: str, at: int | None, limit: int, as_json: bool) -> None:
+def show(home: Path, view: str, at: str | None, limit: int, as_json: bool) -> None:
     """The rows of VIEW in HOME, as of the newest epoch or of the one given."""
     opened = open_home(home)
     # The epoch is fixed before reading: a running flow may go on meanwhile.
-    epoch = opened.epoch if at is None else at
+    epoch = opened.resolve(at) or opened.epoch
     rows, total = _first(opened, view, epoch, limit)
     if as_json:
         print_json({"view": view, "epoch": epoch, "total": total, "rows": rows.to_pylist()})

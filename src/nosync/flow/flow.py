@@ -189,7 +189,7 @@ class Flow:
         remote: str | None = None,
         recover_within: str | None = None,
         max_unshipped_bytes: int = DURABILITY.most_unshipped_bytes,
-        changed: Changed = "refuse",
+        on_change: Changed = "refuse",
     ) -> Run:
         """Starts the flow on a home folder; one that was used before goes on where it stopped, and a run that is still going there is
         fenced.
@@ -201,7 +201,7 @@ class Flow:
         more than `max_unshipped_bytes` are not yet where they shall be. A home that has a remote is not started without it, unless
         `remote=ns.NO_REMOTE` says so.
 
-        `changed` says what becomes of operators whose query is new or changed since the home was used: "refuse" to start and list them,
+        `on_change` says what becomes of operators whose query is new or changed since the home was used: "refuse" to start and list them,
         "rebuild" them from the input of all epochs, or "discard" what they had: they begin empty. All others keep their state.
         """
         if not self._sources:
@@ -211,9 +211,9 @@ class Flow:
         if self._run is not None and self._run.isActive:
             raise Conflict(f'flow "{self.name}" is already running', hint="Stop that run first, or declare another flow for another home.")
         durability = durability_of(remote, recover_within, max_unshipped_bytes)
-        if changed not in CHOICES:
-            raise Invalid(f'changed="{changed}" is not known', hint='Pass "refuse", "rebuild" or "discard".')
-        self._run = Run(self.program(), Path(home), shards, trigger_of(trigger), durability, changed)
+        if on_change not in CHOICES:
+            raise Invalid(f'on_change="{on_change}" is not known', hint='Pass "refuse", "rebuild" or "discard".')
+        self._run = Run(self.program(), Path(home), shards, trigger_of(trigger), durability, on_change)
         return self._run
 
     def program(self) -> Program:

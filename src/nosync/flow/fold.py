@@ -23,7 +23,7 @@ def fold(
     state: str | StructType,
     output: str | StructType,
     order_by: str | Sequence[str] = (),
-    changing: bool = False,
+    retractions: bool = False,
     deterministic: bool = True,
     timers: bool = False,
 ) -> DataFrame:
@@ -40,7 +40,7 @@ def fold(
     otherwise, it is called with no rows. A time that has passed already counts as soon as event time moves on. A key that is forgotten
     has no timer.
 
-    Of rows that may be removed again, `changing=True` gives those of the epoch that came or went, with `_diff` as their last column.
+    Of rows that may be removed again, `retractions=True` gives those of the epoch that came or went, with `_diff` as their last column.
     Outside of a flow, all rows of a key come in one call.
     """
     keys, order = ([name] if isinstance(name, str) else list(name) for name in (by, order_by))
@@ -58,7 +58,7 @@ def fold(
     kept, told = _schema(rows, state, "state"), _schema(rows, output, "output")
     by_name = StructType([StructField(name, rows.schema[name].dataType) for name in keys])
     places = tuple(names.index(name) for name in order)
-    options = changing, deterministic, timers, _naive(rows.schema)
+    options = retractions, deterministic, timers, _naive(rows.schema)
     folding = Folding(fn, by_name, StructType(list(rows.schema.fields)), kept, told, places, *options)
     return rows.groupBy(*keys).applyInArrow(_at_once(folding), told)
 

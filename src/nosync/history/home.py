@@ -8,15 +8,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from nosync.history.moments import epoch_at
 from nosync.history.reader import rows
 from nosync.history.record import ViewRecord
 from nosync.journal.chain import read_chain
+from nosync.journal.entries import Opened
 from nosync.journal.image import Image
-from nosync.journal.past import Shelves, image_at
+from nosync.journal.past import Shelves, image_at, openings
 from nosync.journal.record import NOT_OURS
 from nosync.model.errors import Corrupt, Invalid, NotInHistory, reading
 from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber, Shard
 from nosync.model.layers import Covers
+from nosync.model.moment import At
 from nosync.model.picture import Picture
 from nosync.model.store import Store
 from nosync.state.finest import finest
@@ -61,14 +64,19 @@ class Home:
     def schema(self, name: str) -> pa.Schema:
         return find_view(self._records, name).schema
 
-    def view(self, name: str, at: int | None = None) -> pa.Table:
-        """All rows of the view as of an epoch (the newest by default)."""
+    def resolve(self, at: At) -> Epoch | None:
+        """The epoch that `at=` means: a number; a time (a datetime, ISO text, "1 hour ago"): the newest that was opened by then; "safe":
+        the newest that survives every failure that the flow is protected against. None, the newest, stays None."""
+        return epoch_at(at, self.image, self.past.openings, lambda: Epoch(min(self._safe().values())))
+
+    def view(self, name: str, at: At = None) -> pa.Table:
+        """All rows of the view as of an epoch (the newest by default; see `resolve`)."""
         return pa.Table.from_batches(self.batches(name, at), self.schema(name))
 
-    def batches(self, name: str, at: int | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(self, name: str, at: At = None) -> Iterator[pa.RecordBatch]:
         """The same rows block by block, for views larger than memory."""
         record = find_view(self._records, name)
-        covers = covers_at(self.image, record, name, at, self.past)
+        covers = covers_at(self.image, record, name, self.resolve(at), self.past)
         for shard in sorted({Shard(0), *covers}) if self.epoch else ():
             layers = [verify(open_layer(self.path, layer)) for layer in covers.get(shard, ())]
             with reading(f'view "{name}"', "Its layers do not fit what the journal says of it. `nosync fsck HOME` says what is there."):
@@ -134,10 +142,14 @@ class Past:
     def image_at(self, image: Image, epoch: Epoch, number: RecordNumber = NO_RECORD) -> Image:
         return image_at(Shelves(self.disk, self.remote), image, self.base, epoch, number)
 
+    def openings(self) -> list[Opened]:
+        """All that were rolled up."""
+        return openings(Shelves(self.disk, self.remote), self.base, ())
 
-def covers_at(image: Image, record: ViewRecord, name: str, at: int | None, past: Past) -> Covers:
+
+def covers_at(image: Image, record: ViewRecord, name: str, at: Epoch | None, past: Past) -> Covers:
     """The covers to read; refuses an epoch that is not kept."""
-    epoch = image.epoch if at is None else Epoch(at)
+    epoch = image.epoch if at is None else at
     if at is not None and not 1 <= epoch <= image.epoch:
         kept = f"Ask for epoch 1 to {image.epoch}." if image.epoch else "No epoch has been computed yet."
         raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=kept)

@@ -115,6 +115,6 @@ def check_choice(found: Difference, changed: Changed, epoch: Epoch) -> None:
         keeping = f"{len(found.kept)} of {len(found.kept) + len(found.fresh)} operators keep their state"
         raise Invalid(
             f"the program has changed since epoch {epoch}: {found}",
-            hint=f'Pass changed="rebuild" to compute what is new or changed from the input of epochs 1 to {epoch} ({keeping}), '
-            'changed="discard" to let it begin empty with the next epoch, or use a new home. The state of what is gone is dropped.',
+            hint=f'Pass on_change="rebuild" to compute what is new or changed from the input of epochs 1 to {epoch} ({keeping}), '
+            'on_change="discard" to let it begin empty with the next epoch, or use a new home. The state of what is gone is dropped.',
         )

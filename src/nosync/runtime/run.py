@@ -14,8 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from nosync.duties.tending import Tending
 from nosync.graph.traces import feeders
 from nosync.history.home import Past, covers_at, find_view
+from nosync.history.moments import epoch_at
 from nosync.model.errors import Corrupt, Internal, Invalid, NosyncError, Unavailable
 from nosync.model.identifiers import Epoch
+from nosync.model.moment import At
 from nosync.model.sink import Promise
 from nosync.observe.drawing import drawn
 from nosync.observe.figures import figures_of
@@ -163,17 +165,18 @@ class Run:
         """Why the run ended, if it failed."""
         return self._error
 
-    def view(self, name: str, at: int | str | None = None) -> DataFrame:
-        """The rows of a view as of an epoch (the newest by default, "safe" for the newest that survives every configured failure): an
-        ordinary DataFrame that reads the log when it is used."""
+    def view(self, name: str, at: At = None) -> DataFrame:
+        """The rows of a view as of an epoch, the newest by default: an ordinary DataFrame that reads the log when it is used.
+
+        `at` is the number of an epoch; a time (a datetime, "2026-05-01 21:05", "1 hour ago"), for the newest that was opened by then; or
+        "safe", for the newest that survives every configured failure."""
         records = {view.name: record_of(view) for view in self._program.graph.views.values()}
         record = find_view(records, name)
-        if isinstance(at, str) and at != "safe":
-            raise Invalid(f'at="{at}" is no epoch', hint='Pass the number of an epoch, or "safe".')
-        epoch = min(self.safe.values()) if isinstance(at, str) else at
         stepping = self._stepping
         image, base = stepping.journal.snapshot()
-        covers = covers_at(image, record, name, epoch, Past(stepping.disk, stepping.remote, base))
+        past = Past(stepping.disk, stepping.remote, base)
+        epoch = epoch_at(at, image, past.openings, lambda: Epoch(min(self.safe.values())))
+        covers = covers_at(image, record, name, epoch, past)
         stepping.bring(covers)
         schema = self._program.graph.views[name].schema
         return view_frame(self.spark, str(stepping.home), record, covers, stepping.shards, schema)

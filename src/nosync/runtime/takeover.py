@@ -59,8 +59,8 @@ def check_possible(change: Change, changed: Changed, image: Image) -> None:
         if sink in known:
             raise Invalid(
                 f'sink "{sink}" cannot be rebuilt: its target has what the query before gave',
-                hint='Give the sink another name and an empty target: it gets all rows at once, then changes. Or pass changed="discard" to '
-                "send only what changes from now on.",
+                hint='Give the sink another name and an empty target: it gets all rows at once, then changes. Or pass on_change="discard" '
+                "to send only what changes from now on.",
             )
     trimmed = {source: image.trimmed[source] for source in sorted(change.sources) if image.trimmed.get(source)}
     if changed == "rebuild" and trimmed:
@@ -68,16 +68,16 @@ def check_possible(change: Change, changed: Changed, image: Image) -> None:
         names = ", ".join(f'"{base(name)}"' for name in change.difference.fresh)
         raise Invalid(
             f'{names} cannot be rebuilt: the input of "{source}" up to epoch {epoch} was deleted once it was no longer needed',
-            hint='Pass changed="discard" to let it begin empty, or start on a new home with all input.',
+            hint='Pass on_change="discard" to let it begin empty, or start on a new home with all input.',
         )
     if changed == "rebuild" and change.recorded:
         raise Invalid(
             f'"{base(change.recorded[0])}" is not deterministic: neither it nor what is new behind it can be computed again',
-            hint='Pass changed="discard", or start on a new home.',
+            hint='Pass on_change="discard", or start on a new home.',
         )
     if changed == "discard" and change.doubts:
         name, reason = next(iter(change.doubts.items()))
-        raise Invalid(f'"{base(name)}" cannot begin empty: {reason}', hint='Pass changed="rebuild".')
+        raise Invalid(f'"{base(name)}" cannot begin empty: {reason}', hint='Pass on_change="rebuild".')
 
 
 @dataclass
@@ -125,7 +125,7 @@ class Taking:
         """Input of ours that a lost disk took along."""
         for name in (name for entry in entries for name in entry.files):
             if not self.disk.exists(name) and (self.remote is None or not self.remote.download(name, self.disk)):
-                raise Corrupt(f'input "{name}" is gone', hint='Pass changed="discard", or put it back.')
+                raise Corrupt(f'input "{name}" is gone', hint='Pass on_change="discard", or put it back.')
 
 
 def _as_of(made: Sequence[LayerInfo], epoch: Epoch) -> CoversOf:

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from nosync.model.sink import Changes, Identity, Promise
 
 
-def console(rows: int = 20) -> "Console":
+def console(numRows: int = 20) -> "Console":  # noqa: N803 (Spark's name)
     """Prints each epoch's first rows."""
-    return Console(rows)
+    return Console(numRows)
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ def folded(query: "Query", plan: Java) -> Template | None:
     if not child.append_only and not folding.net:
         raise Refused(
             f'view "{query.view}" folds rows that may be removed again with "{folding.name}", which would not know',
-            hint="Pass changing=True to fold: each row then carries its _diff, 1 for added and -1 for removed.",
+            hint="Pass retractions=True to fold: each row then carries its _diff, 1 for added and -1 for removed.",
         )
     clock = clock_over(child)
     if folding.timers and not clock.delays:
