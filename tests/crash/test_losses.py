@@ -9,10 +9,13 @@ from pyspark.sql import SparkSession
 import nosync as ns
 from nosync.duties.merge_worker import merge
 from nosync.model.layers import LayerInfo
+from nosync.model.shards import shard_ranges
 from nosync.recovery.suspicion import SUSPECT
 from nosync.state.layer import open_layer
 from tests.crash.orders import feed, judge, orders_flow
 from tests.spark.metamorphic import checksums, contents
+
+HALVES = shard_ranges(2)
 
 EPOCHS = 3
 
@@ -32,7 +35,7 @@ def go_on(spark: SparkSession, folder: Path, home: Path, remote: Path | None = N
 
 
 def layer_of(home: Path, trace: str, shard: int, epoch: int) -> LayerInfo:
-    [layer] = [one for one in ns.open(home).image.traces[trace][shard] if (one.lower, one.upper) == (epoch, epoch + 1)]
+    [layer] = [one for one in ns.open(home).image.traces[trace][HALVES[shard]] if (one.lower, one.upper) == (epoch, epoch + 1)]
     return layer
 
 

@@ -11,6 +11,7 @@ from nosync.duties.merging import Merger
 from nosync.journal.entries import Computed, Merged, Opened
 from nosync.journal.image import Image
 from nosync.journal.names import layer_path
+from nosync.model.hash_range import ALL_HASHES
 from nosync.state.layer import write_layer
 
 RUN = "1.00000000"
@@ -28,8 +29,8 @@ def history(home: Path, epochs: int) -> Image:
     """One row in each epoch."""
     image = Image()
     for epoch in range(1, epochs + 1):
-        place = layer_path("v", 0, epoch, epoch + 1, RUN)
-        facts = {"flow": "shop", "trace": "v", "shard": 0, "lower": epoch, "upper": epoch + 1, "kind": "upserts", "run": RUN}
+        place = layer_path("v", ALL_HASHES, epoch, epoch + 1, RUN)
+        facts = {"flow": "shop", "trace": "v", "range": ALL_HASHES, "lower": epoch, "upper": epoch + 1, "kind": "upserts", "run": RUN}
         layer = write_layer(home, place, [ROW], **facts)
         for entry in (Opened(epoch, 0.0, {}), Computed(epoch, (layer,), {}, {})):
             image.apply(image.number + 1, entry)
@@ -60,4 +61,4 @@ def test_a_process_that_was_killed_is_replaced_and_the_merge_done_all_the_same(m
 def test_everything_is_merged_when_waited_for(merger: Merger, tmp_path: Path) -> None:
     image = history(tmp_path, 6)
     merger.settle(image, lambda layer: image.apply(image.number + 1, Merged(layer)))
-    assert len(image.newest["v"][0]) < 4
+    assert len(image.newest["v"][ALL_HASHES]) < 4

@@ -13,6 +13,7 @@ from nosync.journal.entries import Computed, Declared, Opened
 from nosync.journal.journal import Journal
 from nosync.kernels.accumulate import Accumulation
 from nosync.kernels.functions import Result
+from nosync.model.hash_range import ALL_HASHES
 from nosync.model.run import this_process
 from nosync.state.layer import write_layer
 from nosync.store.disk import LocalDisk
@@ -55,7 +56,7 @@ def home(tmp_path: Path) -> ns.Home:
         layers = tuple(
             write_layer(
                 str(tmp_path), f"layers/{epoch}-{kind}", [batch],
-                flow="shop", trace=trace, shard=0, lower=epoch, upper=epoch + 1, kind=kind, run="r",
+                flow="shop", trace=trace, range=ALL_HASHES, lower=epoch, upper=epoch + 1, kind=kind, run="r",
             )
             for trace, kind, batch in content
         )

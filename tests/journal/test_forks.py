@@ -14,6 +14,7 @@ from nosync.journal.journal import Journal
 from nosync.journal.names import RUNS, record_name
 from nosync.journal.rolling import Roller
 from nosync.model.errors import Fenced, NosyncError, Unavailable
+from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
 from nosync.model.run import Runner
 from nosync.model.safety import Standing
@@ -52,9 +53,9 @@ def start(folder: Path, network: Network, number: int) -> Journal:
 
 def compute(journal: Journal, first: int, last: int) -> None:
     for epoch in range(first, last + 1):
-        path = f"layers/v/0/{epoch}-{epoch + 1}-{journal.run}-0.arrow"
+        path = f"layers/v/0-f/{epoch}-{epoch + 1}-{journal.run}-0.arrow"
         journal.append(Opened(epoch, 0.0, {"s": {"number": epoch}}))
-        journal.append(Computed(epoch, (LayerInfo("v", 0, epoch, epoch + 1, "diffs", path, 1, 1, ""),), {}, {}))
+        journal.append(Computed(epoch, (LayerInfo("v", ALL_HASHES, epoch, epoch + 1, "diffs", path, 1, 1, ""),), {}, {}))
 
 
 def roll(journal: Journal) -> bool:
@@ -123,7 +124,7 @@ def test_a_fenced_run_neither_rolls_up_nor_sweeps_nor_trims(tmp_path: Path, netw
     one.ship()
     roller, sweeper = Roller(one, one.disk, network, every=1), Sweeper(one, one.disk)
     assert roller.step(0)
-    one.disk.create(f"layers/v/0/2-3-{one.run}-ffffffff.arrow", b"")
+    one.disk.create(f"layers/v/0-f/2-3-{one.run}-ffffffff.arrow", b"")
     assert sweeper.look(one.image)
     trims: list[Any] = []
     trimmer = Trimmer(one, {"s": trims.append}, [], lambda: [Standing("site", one.number, 5, 0, 0, 0)], batch=1)
@@ -135,4 +136,4 @@ def test_a_fenced_run_neither_rolls_up_nor_sweeps_nor_trims(tmp_path: Path, netw
         with pytest.raises(Fenced, match="process 2 on host2"):
             duty()
     assert (network.remote.sizes(""), trims) == (files, [])
-    assert one.disk.exists(f"layers/v/0/2-3-{one.run}-ffffffff.arrow")
+    assert one.disk.exists(f"layers/v/0-f/2-3-{one.run}-ffffffff.arrow")

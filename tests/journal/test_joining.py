@@ -11,6 +11,7 @@ from nosync.journal.joining import histories
 from nosync.journal.journal import Journal
 from nosync.journal.names import RUNS
 from nosync.model.errors import Corrupt, Invalid
+from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
 from nosync.model.run import Runner
 from nosync.recovery.plan import Shape
@@ -31,7 +32,8 @@ def start(home: Path, remote: Objects | None, number: int = 1, detached: bool = 
 def compute(journal: Journal, first: int, last: int) -> None:
     for epoch in range(first, last + 1):
         journal.append(Opened(epoch, 0.0, {"s": {"number": epoch}}))
-        journal.append(Computed(epoch, (LayerInfo("v", 0, epoch, epoch + 1, "diffs", f"layers/v/0/{epoch}.arrow", 1, 1, ""),), {}, {}))
+        layer = LayerInfo("v", ALL_HASHES, epoch, epoch + 1, "diffs", f"layers/v/0-f/{epoch}.arrow", 1, 1, "")
+        journal.append(Computed(epoch, (layer,), {}, {}))
     journal.ship()
 
 

@@ -31,13 +31,16 @@ from nosync.journal.rolling import Roller
 from nosync.model.errors import Corrupt, Fenced, Invalid
 from nosync.model.layers import LayerInfo
 from nosync.model.run import Runner
+from nosync.model.shards import shard_ranges
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
 
+HALVES = shard_ranges(2)
+
 
 def layer(lower: int, upper: int, shard: int = 0, name: str = "") -> LayerInfo:
-    path = f"layers/v/{shard}/{lower}-{upper}-1.0-0{name}.arrow"
-    return LayerInfo("v/aggregate", shard, lower, upper, "upserts", path, 3, 100, "abc")
+    path = f"layers/v/{HALVES[shard]}/{lower}-{upper}-1.0-0{name}.arrow"
+    return LayerInfo("v/aggregate", HALVES[shard], lower, upper, "upserts", path, 3, 100, "abc")
 
 
 DECLARED = Declared("shop", 2, {"spark.sql.ansi.enabled": "true"}, {"v/aggregate": "f1"}, {"v": {}}, {"out": {}})
@@ -211,7 +214,7 @@ def test_any_epoch_is_known_after_rolling_up(tmp_path: Path) -> None:
     shelves = Shelves(rolled.disk)
     for epoch in range(1, 41):
         image = image_at(shelves, rolled.image, rolled.base, epoch)
-        covered = [range(one.lower, one.upper) for one in image.covers("v/aggregate", epoch)[0]]
+        covered = [range(one.lower, one.upper) for one in image.covers("v/aggregate", epoch)[HALVES[0]]]
         assert sorted(number for some in covered for number in some) == list(range(1, epoch + 1))
     known = openings(shelves, rolled.base, rolled.after(rolled.base))
     assert [entry.epoch for entry in known] == list(range(1, 41))
@@ -236,14 +239,14 @@ def test_a_long_running_image_stays_small(tmp_path: Path) -> None:
 def test_the_image_sums_rows_and_places_layers() -> None:
     image = fold(ENTRIES[:7])
     assert (image.epoch, image.rows, image.rejected) == (2, {"s": 15, "t": 1}, {"s": 2})
-    assert image.covers("v/aggregate", 2) == {0: (layer(1, 3),), 1: (layer(2, 3, shard=1),)}
-    assert image.covers("v/aggregate", 1) == {0: (layer(1, 2),)}
+    assert image.covers("v/aggregate", 2) == {HALVES[0]: (layer(1, 3),), HALVES[1]: (layer(2, 3, shard=1),)}
+    assert image.covers("v/aggregate", 1) == {HALVES[0]: (layer(1, 2),)}
 
 
 def test_a_roll_back_takes_epochs_and_their_counts_away() -> None:
     image = fold([*ENTRIES[:7], RolledBack(1)])
     assert (image.epoch, image.rows, image.last_opened) == (1, {"s": 10, "t": 0}, 1)
-    assert image.covers("v/aggregate", 1) == {0: (layer(1, 2),)}
+    assert image.covers("v/aggregate", 1) == {HALVES[0]: (layer(1, 2),)}
 
 
 def test_a_roll_back_takes_the_event_times_of_its_epochs_away() -> None:
@@ -253,7 +256,7 @@ def test_a_roll_back_takes_the_event_times_of_its_epochs_away() -> None:
 
 def test_a_lost_layer_is_replaced_in_every_cover() -> None:
     image = fold([*ENTRIES[:7], Restored((layer(1, 3).path, layer(1, 2).path), (layer(1, 2, name="again"),))])
-    assert image.covers("v/aggregate", 2)[0] == (layer(2, 3), layer(1, 2, name="again"))
+    assert image.covers("v/aggregate", 2)[HALVES[0]] == (layer(2, 3), layer(1, 2, name="again"))
 
 
 def test_an_opened_epoch_that_was_not_computed_comes_next() -> None:

@@ -15,6 +15,7 @@ from nosync.journal.names import ROLLUPS, TAKEN, rollup_name
 from nosync.journal.past import Shelves
 from nosync.journal.rolling import Roller
 from nosync.journal.taken import taken_from
+from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
 from nosync.model.run import Runner
 from nosync.store.disk import LocalDisk
@@ -33,10 +34,10 @@ def start(home: Path, remote: Objects | None, number: int) -> Journal:
 
 def compute(journal: Journal, first: int, last: int) -> None:
     for epoch in range(first, last + 1):
-        path = f"layers/v/0/{epoch}-{epoch + 1}-{journal.run}-0.arrow"
+        path = f"layers/v/0-f/{epoch}-{epoch + 1}-{journal.run}-0.arrow"
         journal.disk.replace(path, b"x")
         journal.append(Opened(epoch, 0.0, {"s": {"number": epoch}}))
-        journal.append(Computed(epoch, (LayerInfo("v", 0, epoch, epoch + 1, "diffs", path, 1, 1, ""),), {}, {}))
+        journal.append(Computed(epoch, (LayerInfo("v", ALL_HASHES, epoch, epoch + 1, "diffs", path, 1, 1, ""),), {}, {}))
 
 
 def grown(home: Path) -> Journal:
@@ -108,7 +109,7 @@ def test_in_status_a_worse_failure_never_has_a_newer_epoch(tmp_path: Path) -> No
     assert open_home(tmp_path / "home").status()["safe"] == {"process": 5, "host": 0, "site": 0}
 
 
-REMADE = LayerInfo("v", 0, 2, 4, "diffs", "layers/v/0/2-4-2.0-0.arrow", 1, 1, "")
+REMADE = LayerInfo("v", ALL_HASHES, 2, 4, "diffs", "layers/v/0-f/2-4-2.0-0.arrow", 1, 1, "")
 
 
 ANEW: list[Entry] = [RolledBack(1), Restored((), (REMADE,)), Adopted(3, (REMADE,), {}, False, {})]

@@ -14,6 +14,7 @@ from nosync.journal.past import Shelves, image_at, openings, recent_image, rolle
 from nosync.journal.rolling import Roller
 from nosync.journal.taken import next_tile, taken_from
 from nosync.model.errors import Unavailable
+from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
 from nosync.model.run import Runner
 from nosync.store.disk import LocalDisk
@@ -33,7 +34,7 @@ def journal(tmp_path: Path) -> Journal:
     journal = Journal(LocalDisk(tmp_path, fsync=lambda descriptor: None), remote, Runner(1, "host", "boot", 0.0, "00000001"))
     roller = Roller(journal, journal.disk, remote, 10)
     for epoch in range(1, 41):
-        layer = LayerInfo("v", 0, epoch, epoch + 1, "diffs", f"layers/v/0/{epoch}.arrow", 1, 1, "")
+        layer = LayerInfo("v", ALL_HASHES, epoch, epoch + 1, "diffs", f"layers/v/0-f/{epoch}.arrow", 1, 1, "")
         journal.append(Opened(epoch, 0.0, {"s": {"number": epoch}}))
         journal.append(Computed(epoch, (layer,), {}, {}))
         journal.ship()
@@ -47,7 +48,7 @@ def late(journal: Journal) -> list[Any]:
 
 READERS: dict[str, Callable[[Journal, Shelves], Any]] = {
     "a view of an old epoch": lambda journal, shelves: [
-        image_at(shelves, *journal.snapshot(), epoch).covers("v", epoch)[0] for epoch in (3, 20, 39)
+        image_at(shelves, *journal.snapshot(), epoch).covers("v", epoch)[ALL_HASHES] for epoch in (3, 20, 39)
     ],
     "everything": lambda journal, shelves: whole_image(shelves, journal.base, late(journal)).traces,
     "the recent past": lambda journal, shelves: recent_image(shelves, journal.base, late(journal), 2).traces,
@@ -77,7 +78,7 @@ def test_what_the_home_lacks_is_read_from_the_remote(journal: Journal, read: Cal
 def test_an_old_epoch_is_read_without_what_came_long_after_it(journal: Journal) -> None:
     for name in sorted(journal.disk.sizes(SEGMENTS))[3:-1]:
         journal.disk.replace(name, b"torn")
-    assert image_at(Shelves(journal.disk), *journal.snapshot(), 3).covers("v", 3)[0]
+    assert image_at(Shelves(journal.disk), *journal.snapshot(), 3).covers("v", 3)[ALL_HASHES]
 
 
 def test_who_reads_the_past_holds_up_nobody(journal: Journal) -> None:

@@ -8,12 +8,13 @@ from nosync.journal.entries import Adopted, Computed, Entry, Merged, Opened, Res
 from nosync.journal.image import Image
 from nosync.journal.recent import Recent, layers_of
 from nosync.journal.record import FIRST, Record, encode
+from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
 from nosync.tiers.progress import epoch_before
 
 
 def layer(lower: int, upper: int, size: int) -> LayerInfo:
-    return LayerInfo("v", 0, lower, upper, "diffs", f"layers/v/0/{lower}-{upper}-{size}.arrow", 1, size, "")
+    return LayerInfo("v", ALL_HASHES, lower, upper, "diffs", f"layers/v/0-f/{lower}-{upper}-{size}.arrow", 1, size, "")
 
 
 def some_entries(chance: random.Random, image: Image) -> list[Entry]:

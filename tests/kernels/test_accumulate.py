@@ -13,6 +13,7 @@ import pytest
 from nosync.kernels.accumulate import Accumulation, advance, collapse, grouped, lift, merged
 from nosync.kernels.functions import Result
 from nosync.kernels.groups import Groups, concat, from_batch
+from nosync.model.hash_range import ALL_HASHES
 from nosync.state.layer import Layer, open_layer, write_layer
 
 SPEC = Accumulation(
@@ -69,7 +70,7 @@ def random_rows(seed: int, count: int) -> list[Row]:
 def layer(folder: Path, epoch: int, groups: Groups) -> Layer:
     info = write_layer(
         str(folder), f"{epoch}.arrow", [groups.to_batch()],
-        flow="f", trace="o", shard=0, lower=epoch, upper=epoch + 1, kind="upserts", run="r",
+        flow="f", trace="o", range=ALL_HASHES, lower=epoch, upper=epoch + 1, kind="upserts", run="r",
     )
     return open_layer(str(folder), info)
 

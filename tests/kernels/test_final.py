@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from nosync.kernels.final import LATEST, ORIGIN, TIME_BITS, release
+from nosync.model.hash_range import ALL_HASHES
 from nosync.state.layer import Layer, open_layer, write_layer
 
 SCHEMA = pa.schema([("_hash", pa.uint64()), ("_row", pa.uint64()), ("c0", pa.int64()), ("_count", pa.int64())])
@@ -30,7 +31,8 @@ class State:
         self.epoch += 1
         done = release(self.cover, batch, self.bound, until)
         if done.layer.num_rows:
-            facts = {"flow": "f", "trace": "o", "shard": 0, "lower": self.epoch, "upper": self.epoch + 1, "kind": "diffs", "run": "r"}
+            facts = {"flow": "f", "trace": "o", "range": ALL_HASHES, "kind": "diffs", "run": "r"}
+            facts |= {"lower": self.epoch, "upper": self.epoch + 1}
             self.cover.insert(0, open_layer(self.home, write_layer(self.home, f"{self.epoch}.arrow", [done.layer], **facts)))
         self.bound = until
         return dict(zip(done.rows.column("c0").to_pylist(), done.rows.column("_count").to_pylist(), strict=True))

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from nosync.kernels.fold import States, Touched, remembered, state_layer, touch
+from nosync.model.hash_range import ALL_HASHES
 from nosync.state.layer import Layer, open_layer, write_layer
 
 HASHES = np.array([4, 4, 7], np.uint64)  # of keys 0 to 2: the first two collide
@@ -53,6 +54,6 @@ def test_states_are_kept_until_they_are_given_up(tmp_path: Path) -> None:
         after = States(np.array([state is not None for state in states]), [pa.array(states, pa.int64())])
         layer = state_layer(found, known, after)
         assert layer.num_rows == sum(a != b for a, b in zip(states, before, strict=True))
-        facts: dict[str, Any] = {"flow": "f", "trace": "o", "shard": 0, "kind": "upserts", "run": "r"}
+        facts: dict[str, Any] = {"flow": "f", "trace": "o", "range": ALL_HASHES, "kind": "upserts", "run": "r"}
         info = write_layer(tmp_path, f"{epoch}.layer", [layer], lower=epoch, upper=epoch + 1, **facts)
         cover.insert(0, open_layer(tmp_path, info))

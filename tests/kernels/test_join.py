@@ -12,6 +12,7 @@ import pytest
 from nosync.kernels import join as kernel
 from nosync.kernels.join import LEFT, MATCHED, RIGHT, Joined, Joining, join, rows_at
 from nosync.model.errors import Failed
+from nosync.model.hash_range import ALL_HASHES
 from nosync.state.layer import Layer, open_layer, write_layer
 
 Row = tuple[Any, Any]  # key, value
@@ -36,8 +37,8 @@ def batch(side: str, rows: list[tuple[Row, int]]) -> pa.RecordBatch:
 def kept(folder: Path, name: str, content: pa.RecordBatch, epoch: int, cover: list[Layer]) -> list[Layer]:
     if not content.num_rows:
         return cover
-    facts = {"flow": "f", "trace": name, "run": "r"}
-    info = write_layer(str(folder), f"{name}{epoch}.arrow", [content], shard=0, lower=epoch, upper=epoch + 1, kind="diffs", **facts)
+    facts = {"flow": "f", "trace": name, "run": "r", "range": ALL_HASHES}
+    info = write_layer(str(folder), f"{name}{epoch}.arrow", [content], lower=epoch, upper=epoch + 1, kind="diffs", **facts)
     return [open_layer(str(folder), info), *cover]
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from nosync.kernels.ledger import Events, Posted, post_keyed, post_rows
+from nosync.model.hash_range import ALL_HASHES
 from nosync.state.layer import Layer, open_layer, write_layer
 from nosync.state.merge import merge_upserts
 
@@ -29,7 +30,7 @@ def events(changes: list[Change], order: list[int], keyed: bool, sequenced: bool
 
 def kept(folder: Path, posted: Posted, epoch: int, cover: list[Layer]) -> list[Layer]:
     """What was posted, on top of the cover; after every second epoch merged with it."""
-    facts: dict[str, Any] = {"flow": "f", "trace": "o", "shard": 0, "kind": "upserts", "run": "r"}
+    facts: dict[str, Any] = {"flow": "f", "trace": "o", "range": ALL_HASHES, "kind": "upserts", "run": "r"}
     if posted.layer.num_rows:
         info = write_layer(folder, f"{epoch}.layer", [posted.layer], lower=epoch, upper=epoch + 1, **facts)
         cover = [open_layer(folder, info), *cover]

@@ -12,6 +12,7 @@ import pytest
 from nosync.kernels.join import LEFT, MATCHED
 from nosync.kernels.matching import Matched, Matching, match
 from nosync.model.errors import Failed
+from nosync.model.hash_range import ALL_HASHES
 from nosync.state.layer import Layer, open_layer, write_layer
 
 Event = tuple[Any, int, int]  # a row of the side, what is told of it, how often
@@ -26,7 +27,8 @@ def matched(spec: Matching, cover: list[Layer], events: list[Event]) -> Matched:
 
 
 def kept(folder: Path, layer: pa.RecordBatch, epoch: int) -> list[Layer]:
-    facts: dict[str, Any] = {"flow": "f", "trace": "o", "run": "r", "shard": 0, "lower": epoch, "upper": epoch + 1, "kind": "upserts"}
+    facts: dict[str, Any] = {"flow": "f", "trace": "o", "run": "r", "range": ALL_HASHES, "kind": "upserts"}
+    facts |= {"lower": epoch, "upper": epoch + 1}
     return [open_layer(str(folder), write_layer(str(folder), f"{epoch}.arrow", [layer], **facts))] if layer.num_rows else []
 
 

@@ -9,6 +9,7 @@ import pytest
 from nosync.kernels.accumulate import Accumulation, advance, grouped
 from nosync.kernels.functions import Result
 from nosync.kernels.panes import Panes, closed, spread, without_calls
+from nosync.model.hash_range import ALL_HASHES
 from nosync.state.layer import Layer, open_layer, write_layer
 
 TIME = pa.timestamp("us", "UTC")
@@ -43,7 +44,7 @@ def test_windows_close_with_the_sum_of_their_rows(tmp_path: Path, seed: int) -> 
         low = -6 if until is None else until - 9
         fresh = [(int(chance.integers(0, 3)), int(chance.integers(low, low + 30)), int(chance.integers(-9, 9))) for _ in range(6)]
         step = advance(SPEC, cover, change(fresh))
-        facts = {"flow": "f", "trace": "o", "shard": 0, "lower": epoch, "upper": epoch + 1, "kind": "upserts", "run": "r"}
+        facts = {"flow": "f", "trace": "o", "range": ALL_HASHES, "lower": epoch, "upper": epoch + 1, "kind": "upserts", "run": "r"}
         cover.insert(0, open_layer(tmp_path, write_layer(tmp_path, f"{epoch}.arrow", [step.after.to_batch()], **facts)))
         events += fresh
         since, until = until, int(chance.integers(-3, 9)) if until is None else until + int(chance.integers(0, 12))

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from nosync.kernels.regroup import gather, settle
+from nosync.model.hash_range import ALL_HASHES
 from nosync.state.layer import Layer, open_layer, write_layer
 
 Row = tuple[Any, Any]
@@ -29,8 +30,8 @@ def batch(rows: list[tuple[Row, int]]) -> pa.RecordBatch:
 
 
 def kept(folder: Path, name: str, content: pa.RecordBatch, epoch: int) -> Layer:
-    facts = {"flow": "f", "trace": name, "run": "r"}
-    info = write_layer(str(folder), f"{name}{epoch}.arrow", [content], shard=0, lower=epoch, upper=epoch + 1, kind="diffs", **facts)
+    facts = {"flow": "f", "trace": name, "run": "r", "range": ALL_HASHES}
+    info = write_layer(str(folder), f"{name}{epoch}.arrow", [content], lower=epoch, upper=epoch + 1, kind="diffs", **facts)
     return open_layer(str(folder), info)
 
 

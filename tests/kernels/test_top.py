@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from nosync.kernels import top as module
 from nosync.kernels.top import By, Limit, Order, places, top
+from nosync.model.hash_range import ALL_HASHES
 from nosync.state.layer import Layer, open_layer, write_layer
 
 Row = tuple[Any, Any]  # key and the value to order by
@@ -37,7 +38,7 @@ def kept(folder: Path, content: pa.RecordBatch, epoch: int, rows: int = 3) -> La
     """A layer in blocks of a few rows."""
     facts = {"flow": "f", "trace": "o", "run": "r"}
     blocks = [content.slice(start, rows) for start in range(0, content.num_rows, rows)]
-    info = write_layer(str(folder), f"{epoch}.arrow", blocks, shard=0, lower=epoch, upper=epoch + 1, kind="diffs", **facts)
+    info = write_layer(str(folder), f"{epoch}.arrow", blocks, range=ALL_HASHES, lower=epoch, upper=epoch + 1, kind="diffs", **facts)
     return open_layer(str(folder), info)
 
 

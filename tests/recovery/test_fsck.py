@@ -16,11 +16,14 @@ from nosync.journal.names import RECORDS, layer_path, record_name
 from nosync.journal.rolling import Roller
 from nosync.model.layers import LayerInfo
 from nosync.model.run import this_process
+from nosync.model.shards import shard_ranges
 from nosync.model.store import fingerprint
 from nosync.recovery.verdict import joined
 from nosync.state.layer import write_layer
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
+
+HALVES = shard_ranges(2)
 
 TRACE = "totals/rows"
 DECLARED = Declared("shop", 2, {}, {TRACE: "f"}, {"totals": {"trace": TRACE}}, {}, {TRACE: [TRACE]})
@@ -48,8 +51,8 @@ class Place:
         numbers = pa.array(range(100), pa.uint64())
         values = numbers.cast("int64")
         batch = pa.RecordBatch.from_pydict({"_hash": numbers, "_row": numbers, "c0": values, "_count": values})
-        path = layer_path(TRACE, shard, lower, upper, self.journal.run)
-        facts: dict[str, Any] = {"trace": TRACE, "shard": shard, "lower": lower, "upper": upper, "kind": "diffs"}
+        path = layer_path(TRACE, HALVES[shard], lower, upper, self.journal.run)
+        facts: dict[str, Any] = {"trace": TRACE, "range": HALVES[shard], "lower": lower, "upper": upper, "kind": "diffs"}
         found = write_layer(str(self.home), path, [batch], flow="shop", run=self.journal.run, **facts)
         self.layers[shard, lower, upper] = found
         return found

@@ -3,15 +3,18 @@
 from nosync.journal.entries import Computed, Entry, Merged, Opened, Released, Trimmed
 from nosync.journal.image import Image, fold
 from nosync.model.layers import LayerInfo
+from nosync.model.shards import shard_ranges
 from nosync.recovery.plan import Plan, Recompute, Shape, plan
 from nosync.recovery.survey import Survey
+
+HALVES = shard_ranges(2)
 
 SHAPE = Shape({"a": frozenset(["a"]), "b": frozenset(["a", "b"]), "out": frozenset(["a", "b", "out"])}, {"out": "sink"})
 
 
 def layer(trace: str, shard: int, lower: int, upper: int | None = None) -> LayerInfo:
     upper = upper or lower + 1
-    return LayerInfo(trace, shard, lower, upper, "upserts", f"{trace}/{shard}/{lower}-{upper}", 1, 10, "x")
+    return LayerInfo(trace, HALVES[shard], lower, upper, "upserts", f"{trace}/{shard}/{lower}-{upper}", 1, 10, "x")
 
 
 def history(epochs: int, *more: Entry, files: bool = False) -> Image:
@@ -49,20 +52,20 @@ def test_what_the_remote_has_is_fetched() -> None:
 def test_one_lost_layer_is_one_shard_of_one_epoch() -> None:
     image = history(3, DELIVERED)
     found = planned(image, everything(image) - {"a/1/2-3"})
-    assert found is not None and found.jobs == (Recompute(2, 2, {"a": frozenset([1])}),) and found.lost == ("a/1/2-3",)
+    assert found is not None and found.jobs == (Recompute(2, 2, {"a": frozenset([HALVES[1]])}),) and found.lost == ("a/1/2-3",)
 
 
 def test_neighbouring_losses_become_one_job() -> None:
     image = history(5, DELIVERED)
     found = planned(image, everything(image) - {"a/1/2-3", "a/0/3-4", "a/1/4-5"})
-    assert found is not None and found.jobs == (Recompute(2, 4, {"a": frozenset([0, 1])}),)
+    assert found is not None and found.jobs == (Recompute(2, 4, {"a": frozenset(HALVES)}),)
 
 
 def test_a_lost_merged_layer_is_replaced_by_its_inputs() -> None:
     image = history(4, Merged(layer("a", 0, 1, 4)), DELIVERED)
     found = planned(image, everything(image) - {"a/0/1-4"})
     assert found is not None and not found.jobs
-    assert {one.path for one in found.found if one.trace == "a" and one.shard == 0} == {f"a/0/{e}-{e + 1}" for e in (1, 2, 3, 4)}
+    assert {one.path for one in found.found if one.trace == "a" and one.range == HALVES[0]} == {f"a/0/{e}-{e + 1}" for e in (1, 2, 3, 4)}
 
 
 def test_a_job_begins_where_the_state_before_it_can_be_read() -> None:
@@ -76,18 +79,18 @@ def test_outputs_that_a_sink_has_yet_to_get_are_recomputed_epoch_by_epoch_with_a
     image = history(4, Merged(layer("a", 1, 2, 5)), Released("sink", 1))
     gone = {"out/0/2-3", "out/0/3-4", "a/1/2-3", "a/1/3-4", "a/1/4-5"}
     found = planned(image, everything(image) - gone)
-    both = frozenset([0, 1])
+    both = frozenset(HALVES)
     assert found is not None
-    assert found.jobs == tuple(Recompute(epoch, epoch, {"a": both, "b": both, "out": frozenset([0])}) for epoch in (2, 3))
+    assert found.jobs == tuple(Recompute(epoch, epoch, {"a": both, "b": both, "out": frozenset([HALVES[0]])}) for epoch in (2, 3))
 
 
 def test_what_depends_on_the_cut_into_epochs_is_recomputed_epoch_by_epoch_with_all_that_feeds_it() -> None:
-    image, both = history(4, DELIVERED), frozenset([0, 1])
+    image, both = history(4, DELIVERED), frozenset(HALVES)
     gone = {"b/0/2-3", "b/0/3-4"}
     found = planned(image, everything(image) - gone, shape=Shape(SHAPE.feeders, SHAPE.sinks, frozenset(["a"])))
     assert found is not None and found.jobs == tuple(Recompute(epoch, epoch, {"a": both, "b": both}) for epoch in (2, 3))
     found = planned(image, everything(image) - {"b/0/2-3"}, shape=Shape(SHAPE.feeders, SHAPE.sinks, frozenset(["a"])))
-    assert found is not None and found.jobs == (Recompute(2, 2, {"b": frozenset([0])}),)
+    assert found is not None and found.jobs == (Recompute(2, 2, {"b": frozenset([HALVES[0]])}),)
 
 
 # a is not deterministic: what it told is recorded under "told", and b stands on that
@@ -108,7 +111,7 @@ def unsure(doubted: set[str], gone: set[str], epochs: int = 3) -> Plan | None:
 
 
 def test_what_stands_on_a_record_is_recomputed_from_it_and_nothing_above() -> None:
-    found, both = unsure(set(), {"b/0/2-3", "b/1/3-4"}), frozenset([0, 1])
+    found, both = unsure(set(), {"b/0/2-3", "b/1/3-4"}), frozenset(HALVES)
     assert found is not None and found.jobs == tuple(Recompute(epoch, epoch, {"b": both}) for epoch in (2, 3))
 
 

@@ -4,6 +4,7 @@ from nosync.journal.entries import Merged
 from nosync.journal.journal import Journal
 from nosync.journal.past import Shelves, whole_image
 from nosync.model.run import Runner
+from nosync.model.shards import shard_ranges
 from nosync.recovery.plan import Recompute, plan
 from nosync.recovery.restore import Recovered, hollow, recover
 from nosync.recovery.survey import Survey
@@ -11,6 +12,8 @@ from nosync.runtime.epochs import Epochs
 from nosync.state.finest import finest
 from tests.simulation.program import SHAPE, DictEngine, Lasting, LastingReader
 from tests.simulation.world import Cache, World
+
+HALVES = shard_ranges(2)
 
 
 def grown(*events: int) -> tuple[Cache, Journal, DictEngine]:
@@ -31,7 +34,7 @@ def lose(disk: Cache, journal: Journal, engine: DictEngine, path: str) -> Recove
 
 def test_a_layer_that_stands_for_a_lost_one_is_missed_when_it_is_lost_too() -> None:
     disk, journal, engine = grown(1, 3, 5)
-    leaves = sorted(journal.image.traces["totals"][1], key=lambda layer: -layer.lower)
+    leaves = sorted(journal.image.traces["totals"][HALVES[1]], key=lambda layer: -layer.lower)
     merged = engine.merge(leaves[1:])
     journal.append(Merged(merged))
     del disk.files[leaves[1].path]
@@ -42,20 +45,20 @@ def test_a_layer_that_stands_for_a_lost_one_is_missed_when_it_is_lost_too() -> N
 
 def test_what_is_computed_again_leaves_its_neighbours_in_the_log() -> None:
     _, journal, engine = grown(1, 3, 5)
-    leaves = sorted(journal.image.traces["totals"][1], key=lambda layer: layer.lower)
+    leaves = sorted(journal.image.traces["totals"][HALVES[1]], key=lambda layer: layer.lower)
     journal.append(Merged(engine.merge(leaves[::-1])))
     image = journal.image.copy()
     assert hollow(image, frozenset([leaves[1].path])) == {leaves[0].path, leaves[2].path}
-    again = [Recompute(2, 2, {"totals": frozenset([1])})]
+    again = [Recompute(2, 2, {"totals": frozenset([HALVES[1]])})]
     assert hollow(image, frozenset([leaves[1].path]), [], again) == set()
 
 
 def test_a_merged_layer_whose_inputs_were_forgotten_is_missed() -> None:
     disk, journal, engine = grown(1, 3, 5)
-    merged = engine.merge(sorted(journal.image.traces["totals"][1], key=lambda layer: -layer.lower))
+    merged = engine.merge(sorted(journal.image.traces["totals"][HALVES[1]], key=lambda layer: -layer.lower))
     journal.append(Merged(merged))
     journal.image.forget_past(3)
-    assert {layer.lower for layer in journal.image.traces["totals"][1]} == {1, 3}
+    assert {layer.lower for layer in journal.image.traces["totals"][HALVES[1]]} == {1, 3}
     del disk.files[merged.path]
     survey = Survey(frozenset(disk.files), frozenset())
     assert plan(journal.image, survey, SHAPE) is None  # which asks for the whole past
@@ -65,11 +68,11 @@ def test_a_merged_layer_whose_inputs_were_forgotten_is_missed() -> None:
 
 def test_epochs_that_cancel_out_are_recomputed_to_nothing_and_not_to_what_is_left_of_them() -> None:
     disk, journal, engine = grown(1, 3, 3)  # the sum of odd totals is 1, then 4, then 1 again
-    layers = {(layer.trace, layer.shard, layer.lower): layer.path for layer in journal.image.layers()}
+    layers = {(layer.trace, HALVES.index(layer.range), layer.lower): layer.path for layer in journal.image.layers()}
     for lost in (("totals", 1, 2), ("parities", 1, 3)):
         del disk.files[layers[lost]]
     done = recover(journal, disk, None, engine, SHAPE, engine.verify, frozenset(), lambda text: None)
     assert (done.jobs, done.recomputed) == (1, 2)
     image = journal.image
     assert engine._state("parities", lambda name: image.covers(name, image.epoch)) == {0: 6, 1: 1}
-    assert [(layer.lower, layer.upper) for layer in finest(image.traces["parities"][1])] == [(1, 2), (2, 4)]  # nobody is told of epoch 2
+    assert [(layer.lower, layer.upper) for layer in finest(image.traces["parities"][HALVES[1]])] == [(1, 2), (2, 4)]  # none of epoch 2

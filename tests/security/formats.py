@@ -40,8 +40,10 @@ from nosync.journal.taken import from_bytes, gathered, taken_from, to_bytes
 from nosync.kernels.accumulate import Accumulation
 from nosync.kernels.functions import Result
 from nosync.model.errors import MALFORMED, Corrupt
+from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
 from nosync.model.picture import Box, Picture
+from nosync.model.shards import shard_ranges
 from nosync.observe.text import in_words
 from nosync.state.layer import _checksum, _whole_checksum, open_layer, verify, write_layer
 from nosync.state.merge import scan
@@ -52,7 +54,7 @@ from nosync.tiers.host import SYNCED, synced_number
 from tests.security.mutations import as_json, flipped, mutated, reworded
 
 MARKS_OF = {"files": lambda slice: list(slice["names"])}
-LAYER = LayerInfo("v/rows", 0, 1, 2, "diffs", "layers/v%2frows/0/1-2-1.ab-cd.arrow", 3, 900, "00ff")
+LAYER = LayerInfo("v/rows", shard_ranges(2)[0], 1, 2, "diffs", "layers/v%2frows/0-7/1-2-1.ab-cd.arrow", 3, 900, "00ff")
 SUMS = Accumulation((pa.string(),), (pa.int64(),), (Result("sum", (0,), pa.int64()), Result("count", (), pa.int64())))
 VIEW = ViewRecord(pa.schema([("total", pa.int64()), ("k", pa.string())]), "v/aggregate", "upserts", SUMS, (1, 0))
 PICTURE = Picture("shop", (Box("s", "source", "source"), Box("v", "view", "view", inputs=("source s",), traces=("v/rows",))))
@@ -60,7 +62,7 @@ ENTRIES: list[Entry] = [
     Started("1.ab", 7, "here", "boot", 1.5),
     Declared("shop", 2, {}, {"v/rows": "f"}, {"v": VIEW.to_json()}, {}, {"v/rows": ["v/rows"]}, PICTURE.to_json()),
     Opened(1, 2.5, {"files": {"names": ["a", "b"]}}, {"input/files/x.arrow": "00"}),
-    Computed(1, (LAYER, replace(LAYER, shard=1)), {"files": 2}, {}, {"files": 5}),
+    Computed(1, (LAYER, replace(LAYER, range=shard_ranges(2)[1])), {"files": 2}, {}, {"files": 5}),
     Merged(replace(LAYER, lower=1, upper=2)),
     Opened(2, 3.5, {"files": {"names": ["c"]}}),
     Restored(("gone",), (LAYER,)),
@@ -185,8 +187,8 @@ def batch_of(random: Random, kind: str) -> pa.RecordBatch:
 def layer_bytes(random: Random, folder: Path) -> tuple[LayerInfo, bytes]:
     kind: Any = random.choice(("diffs", "upserts"))
     blocks = [batch_of(random, kind)]
-    facts: dict[str, Any] = {"trace": "v", "shard": 0, "lower": 1, "upper": 2, "kind": kind}
-    info = write_layer(folder, "layers/v/0/x.arrow", blocks, flow="shop", run="1.ab", **facts)
+    facts: dict[str, Any] = {"trace": "v", "range": ALL_HASHES, "lower": 1, "upper": 2, "kind": kind}
+    info = write_layer(folder, "layers/v/0-f/x.arrow", blocks, flow="shop", run="1.ab", **facts)
     return info, (folder / info.path).read_bytes()
 
 

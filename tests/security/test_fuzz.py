@@ -17,6 +17,7 @@ from nosync.journal.journal import Journal
 from nosync.journal.names import RECORDS
 from nosync.journal.record import decode, unpack
 from nosync.model.errors import Corrupt
+from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
 from nosync.model.run import this_process
 from nosync.state.layer import open_layer, verify
@@ -67,7 +68,7 @@ def test_no_name_in_a_journal_leads_out_of_the_home(name: str, tmp_path: Path) -
             with pytest.raises(Corrupt, match="no name of a file in a home"):
                 call(name)
     with pytest.raises(ValueError):
-        LayerInfo.from_json(LayerInfo("v", 0, 1, 2, "diffs", name, 1, 1, "00").to_json())
+        LayerInfo.from_json(LayerInfo("v", ALL_HASHES, 1, 2, "diffs", name, 1, 1, "00").to_json())
     with pytest.raises(Corrupt):
         list(decode(signed([b'{"entry":"opened","epoch":1,"at":0.0,"slices":{},"files":{"../x":"00"}}']), 1, "-"))
 

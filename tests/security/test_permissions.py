@@ -9,6 +9,7 @@ import pytest
 
 from nosync.journal.entries import Opened
 from nosync.journal.journal import Journal
+from nosync.model.hash_range import ALL_HASHES
 from nosync.model.run import this_process
 from nosync.state.layer import write_layer
 from nosync.store.disk import LocalDisk
@@ -35,8 +36,8 @@ def test_homes_layers_and_remotes_in_folders_are_for_their_owner_alone(tmp_path:
     journal.ship()
     one = pa.array([1], pa.uint64())
     batch = pa.RecordBatch.from_pydict({"_hash": one, "_row": one, "_count": one.cast("int64")})
-    facts = {"trace": "v", "shard": 0, "lower": 1, "upper": 2, "kind": "diffs"}
-    info = write_layer(disk.root, "layers/v/0/x.arrow", [batch], flow="shop", run="1.ab", **facts)  # type: ignore[arg-type]
+    facts = {"trace": "v", "range": ALL_HASHES, "lower": 1, "upper": 2, "kind": "diffs"}
+    info = write_layer(disk.root, "layers/v/0-f/x.arrow", [batch], flow="shop", run="1.ab", **facts)  # type: ignore[arg-type]
     remote.upload(info.path, disk)
     disk.delete(info.path)
     assert remote.download(info.path, disk)

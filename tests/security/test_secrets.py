@@ -47,7 +47,7 @@ def test_no_message_of_an_error_repeats_a_secret(text: str) -> None:
 
 @pytest.mark.parametrize("text", [
     'view "spend": no column "token"', "s3://bucket/prefix", "abfss://container@account.dfs.core.windows.net/p", "http://127.0.0.1:9000/bucket",
-    "Check the credentials in the environment (such as AWS_ACCESS_KEY_ID)", "layer \"layers/v/0/1-2.arrow\" has 3 bytes instead of 4",
+    "Check the credentials in the environment (such as AWS_ACCESS_KEY_ID)", "layer \"layers/v/0-f/1-2.arrow\" has 3 bytes instead of 4",
 ])  # fmt: skip
 def test_what_is_no_secret_stays_readable(text: str) -> None:
     assert redacted(text) == text
@@ -71,8 +71,8 @@ def test_credentials_of_the_environment_are_nowhere_in_the_home_the_remote_the_l
     courier = courier_for(remote, disk)
     assert courier is not None
     try:
-        disk.replace("layers/v/0/x.arrow", b"rows")
-        courier.upload("layers/v/0/x.arrow", disk)
+        disk.replace("layers/v/0-f/x.arrow", b"rows")
+        courier.upload("layers/v/0-f/x.arrow", disk)
         assert courier._process is not None
         line = psutil.Process(courier._process.pid).cmdline()
     finally:

@@ -6,12 +6,12 @@ The operator sums events by their remainder; by which number depends on the vers
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from nosync.journal.entries import Declared, Opened
-from nosync.model.engine import Covers, Outcome
+from nosync.model.engine import CoversOf, Outcome, Targets
 from nosync.model.layers import LayerInfo
 from nosync.model.watermark import History as Times
 from nosync.model.watermark import nothing_seen
@@ -22,7 +22,7 @@ from nosync.runtime.takeover import Change, Taking
 
 from .history import History
 from .life import Life
-from .program import SHAPE, Broken, DictEngine, Sink, events_of
+from .program import HALVES, SHAPE, Broken, DictEngine, Sink, events_of
 from .world import World
 
 
@@ -37,7 +37,7 @@ class ChangedEngine(DictEngine):
     version = 0
 
     def compute(
-        self, openings: Sequence[Opened], covers: Covers, targets: Mapping[str, frozenset[int]] | None = None, seen: Times = nothing_seen
+        self, openings: Sequence[Opened], covers: CoversOf, targets: Targets | None = None, seen: Times = nothing_seen
     ) -> Outcome:
         outcome = super().compute(openings, covers, targets)
         if not self.version:
@@ -53,10 +53,10 @@ class ChangedEngine(DictEngine):
         made: list[LayerInfo] = []
         for shard in (0, 1):
             mine = {key: value for key, value in change.items() if key % 2 == shard}
-            if mine and (targets is None or shard in targets.get(trace, ())):
-                made.append(self._write(trace, shard, lower, upper, mine))
-        if change and (targets is None or 0 in targets.get(output, ())):
-            made.append(self._write(output.replace("/", "%2F"), 0, lower, upper, change))
+            if mine and (targets is None or HALVES[shard] in targets.get(trace, ())):
+                made.append(self._write(trace, HALVES[shard], lower, upper, mine))
+        if change and (targets is None or HALVES[0] in targets.get(output, ())):
+            made.append(self._write(output.replace("/", "%2F"), HALVES[0], lower, upper, change))
             made[-1] = replace(made[-1], trace=output)
         return replace(outcome, layers=(*outcome.layers, *made))
 
@@ -97,7 +97,7 @@ class ChangingLife(Life):
             self.journal.append(declaration)
             return
         trace, output = names(self.version)
-        targets = {trace: frozenset([0, 1]), output: frozenset([0])} if self.version else {}
+        targets = {trace: frozenset(HALVES), output: frozenset([HALVES[0]])} if self.version else {}
         old = image.declared or replace(declaration, fingerprints=dict.fromkeys(SHAPE.feeders, "same"))
         sources, sinks = frozenset(["lasting", "fleeting"]), (f"more {self.version}",) if self.version else ()
         change = Change(declaration, difference(old, declaration), targets, targets, sources, sinks, self.version % 2 == 0, {})
@@ -109,7 +109,7 @@ class ChangingLife(Life):
             return super().deliver(sink, epoch)
         if self.history.newest_at_last_operation > self.journal.generation:
             raise Broken(f"run {self.journal.run} was fenced and began to deliver epoch {epoch} to {sink}")
-        trace = self.journal.image.traces.get(names(self.version)[1], {}).get(0, [])
+        trace = self.journal.image.traces.get(names(self.version)[1], {}).get(HALVES[0], [])
         layers = [layer for layer in trace if layer.upper == epoch + 1]
         content = self.engine.read(layers[-1]) if layers else {}
         self.history.world.operation("sink", "deliver", lambda: self.history.more(self.version).take(epoch, content))

@@ -17,7 +17,7 @@ from nosync.runtime.epochs import Epochs
 from nosync.state.spine import plan_merge
 from nosync.tiers.host import synced_number
 
-from .program import SHAPE, Broken, DictEngine, Fleeting, LastingReader
+from .program import HALVES, SHAPE, Broken, DictEngine, Fleeting, LastingReader
 
 if TYPE_CHECKING:
     from .history import History
@@ -93,7 +93,7 @@ class Life:
         """Called by the releaser. No run may begin this once a newer one had taken over when it last looked."""
         if self.history.newest_at_last_operation > self.journal.generation:
             raise Broken(f"run {self.journal.run} was fenced and began to deliver epoch {epoch}")
-        layers = [layer for layer in self.journal.image.traces.get("out", {}).get(0, []) if layer.lower == epoch]
+        layers = [layer for layer in self.journal.image.traces.get("out", {}).get(HALVES[0], []) if layer.lower == epoch]
         if any(layer.upper != epoch + 1 for layer in layers):
             raise Broken(f"the output of epoch {epoch} is not kept alone")
         content = self.engine.read(layers[-1]) if layers else {}

@@ -15,13 +15,17 @@ from typing import Any
 
 from nosync.journal.entries import Opened
 from nosync.journal.names import source_folder
-from nosync.model.engine import Covers, Outcome
+from nosync.model.engine import CoversOf, Outcome, Targets
+from nosync.model.hash_range import HashRange
 from nosync.model.layers import Kind, LayerInfo
+from nosync.model.shards import shard_ranges
 from nosync.model.store import fingerprint
 from nosync.model.watermark import History, nothing_seen
 from nosync.recovery.plan import Shape
 
 from .world import Cache
+
+HALVES = shard_ranges(2)
 
 SHAPE = Shape(
     {"totals": frozenset(["totals"]), "parities": frozenset(["totals", "parities"]), "out": frozenset(["totals", "parities", "out"])},
@@ -143,8 +147,8 @@ class DictEngine:
     def compute(
         self,
         openings: Sequence[Opened],
-        covers: Covers,
-        targets: Mapping[str, frozenset[int]] | None = None,
+        covers: CoversOf,
+        targets: Targets | None = None,
         seen: History = nothing_seen,
     ) -> Outcome:
         files = {name: file.content for name, file in self.disk.files.items() if name.startswith("input/")}
@@ -169,13 +173,13 @@ class DictEngine:
         for trace, values in wanted.items():
             for shard in (0, 1):
                 mine = {key: value for key, value in sorted(values.items()) if key % 2 == shard}
-                if mine and (targets is None or shard in targets.get(trace, ())):
-                    layers.append(self._write(trace, shard, lower, upper, mine))
-        if change and (targets is None or 0 in targets.get("out", ())):
-            layers.append(self._write("out", 0, lower, upper, change))
+                if mine and (targets is None or HALVES[shard] in targets.get(trace, ())):
+                    layers.append(self._write(trace, HALVES[shard], lower, upper, mine))
+        if change and (targets is None or HALVES[0] in targets.get("out", ())):
+            layers.append(self._write("out", HALVES[0], lower, upper, change))
         return Outcome(tuple(layers), {"lasting": len(events)}, {})
 
-    def _state(self, trace: str, covers: Covers) -> dict[int, int]:
+    def _state(self, trace: str, covers: CoversOf) -> dict[int, int]:
         found: dict[int, int] = {}
         for layers in covers(trace).values():
             for layer in reversed(layers):
@@ -193,15 +197,15 @@ class DictEngine:
         file = self.disk.files.get(layer.path)
         return file is not None and digest(file.content) == layer.checksum
 
-    def _write(self, trace: str, shard: int, lower: int, upper: int, values: Mapping[int, Any]) -> LayerInfo:
+    def _write(self, trace: str, held: HashRange, lower: int, upper: int, values: Mapping[int, Any]) -> LayerInfo:
         content = json.dumps(values).encode()
         self.written += 1
-        path = f"layers/{trace}/{shard}/{lower}-{upper}-{self.run}-{self.written:x}.arrow"
+        path = f"layers/{trace}/{held}/{lower}-{upper}-{self.run}-{self.written:x}.arrow"
         self.disk.replace(path, content)
-        return LayerInfo(trace, shard, lower, upper, "upserts", path, len(values), len(content), digest(content))
+        return LayerInfo(trace, held, lower, upper, "upserts", path, len(values), len(content), digest(content))
 
-    def blank(self, trace: str, shard: int, lower: int, upper: int, kind: Kind) -> LayerInfo:
-        return self._write(trace, shard, lower, upper, {})
+    def blank(self, trace: str, range: HashRange, lower: int, upper: int, kind: Kind) -> LayerInfo:
+        return self._write(trace, range, lower, upper, {})
 
     def merge(self, layers: Sequence[LayerInfo]) -> LayerInfo:
         """Newest first."""
@@ -209,7 +213,7 @@ class DictEngine:
         for layer in reversed(layers):
             values |= self.read(layer)
         keyed = {int(key): value for key, value in sorted(values.items())}
-        return self._write(layers[0].trace, layers[0].shard, layers[-1].lower, layers[0].upper, keyed)
+        return self._write(layers[0].trace, layers[0].range, layers[-1].lower, layers[0].upper, keyed)
 
 
 def digest(content: bytes) -> str:

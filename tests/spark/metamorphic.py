@@ -37,9 +37,9 @@ def _merged(layer: Any) -> Any:
 
 
 def checksums(home: Path) -> dict[tuple[str, int, int], str]:
-    """What was written by epochs (merges left out), by trace, shard and epoch."""
+    """What was written by epochs (merges left out), by trace, range and epoch."""
     layers = [layer for layer in ns.open(home).image.layers() if layer.upper == layer.lower + 1]
-    return {(layer.trace, layer.shard, layer.lower): layer.checksum for layer in layers}
+    return {(layer.trace, layer.range, layer.lower): layer.checksum for layer in layers}
 
 
 def contents(home: Path, at: int | None = None) -> dict[str, list[str]]:

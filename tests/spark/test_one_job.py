@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 import nosync as ns
 from nosync.model.layers import LayerInfo
+from nosync.model.shards import shard_ranges
 from nosync.runtime.stepping import Stepping
 from nosync.spark import job
 from nosync.spark.receipts import Receipt, agreed
@@ -89,7 +90,7 @@ def test_an_epoch_that_changes_nothing_writes_no_file(spark: SparkSession, tmp_p
 
 
 def receipt(checksum: str | None, shard: int = 0) -> Receipt:
-    layer = LayerInfo("v/aggregate", shard, 4, 5, "upserts", "layers/x", 1, 1, checksum) if checksum else None
+    layer = LayerInfo("v/aggregate", shard_ranges(2)[shard], 4, 5, "upserts", "layers/x", 1, 1, checksum) if checksum else None
     return Receipt("v/aggregate", shard, 4, 10, layer)
 
 

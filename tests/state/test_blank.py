@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import Kind
 from nosync.state.layer import Layer, open_layer, verify, write_layer
 from nosync.state.merge import merge_diffs, merge_upserts, scan, union_schema
@@ -18,7 +19,7 @@ DIFFS = pa.record_batch({"_hash": HASHES, "_row": HASHES, "c0": pa.array(["a", "
 
 
 def opened(home: Path, kind: Kind, lower: int, upper: int, *blocks: pa.RecordBatch) -> Layer:
-    facts: dict[str, Any] = {"flow": "f", "trace": "o", "shard": 0, "lower": lower, "upper": upper, "kind": kind, "run": "r"}
+    facts: dict[str, Any] = {"flow": "f", "trace": "o", "range": ALL_HASHES, "lower": lower, "upper": upper, "kind": kind, "run": "r"}
     return verify(open_layer(home, write_layer(home, f"{kind}{lower}-{upper}.arrow", blocks, **facts)))
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from nosync.duties.merge_worker import merge
 from nosync.model.errors import Corrupt
+from nosync.model.hash_range import ALL_HASHES
 from nosync.state.bloom import LEAST_ROWS, bloom_of, masks_of, passes, words_of
 from nosync.state.layer import Layer, open_layer, split_blocks, verify, write_layer
 from nosync.state.search import BloomUse, lookup
@@ -37,7 +38,8 @@ def test_few_others_pass() -> None:
 def layer(home: Path, hashes: np.ndarray[Any, Any], epoch: int, with_bloom: bool, rows: int = 262_144) -> Layer:
     columns = [pa.array(hashes), pa.array(hashes.view(np.int64)), pa.array(np.full(len(hashes), epoch))]
     blocks = split_blocks(pa.RecordBatch.from_arrays(columns, names=["_hash", "k0", "n"]), rows)
-    facts: dict[str, Any] = {"flow": "f", "trace": "o", "shard": 0, "lower": epoch, "upper": epoch + 1, "kind": "upserts", "run": "r"}
+    place: dict[str, Any] = {"flow": "f", "trace": "o", "range": ALL_HASHES, "run": "r"}
+    facts = place | {"lower": epoch, "upper": epoch + 1, "kind": "upserts"}
     return open_layer(home, write_layer(home, f"{epoch}-{with_bloom}.arrow", blocks, with_bloom=with_bloom, **facts))
 
 

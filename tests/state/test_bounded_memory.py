@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
 from nosync.state.layer import Layer, open_layer, split_blocks, write_layer
 from nosync.state.merge import merge_upserts, scan
@@ -20,7 +21,7 @@ def written(home: Path, number: int) -> LayerInfo:
     hashes = keys.astype(np.uint64) << np.uint64(40)
     columns = {"_hash": hashes, "k0": keys, "n": np.ones(ROWS, np.int64), "sum0.0": keys * number}
     blocks = split_blocks(pa.RecordBatch.from_pydict(columns), rows=BLOCK)
-    facts = {"flow": "f", "trace": "o", "shard": 0, "lower": number, "upper": number + 1, "kind": "upserts", "run": "r"}
+    facts = {"flow": "f", "trace": "o", "range": ALL_HASHES, "lower": number, "upper": number + 1, "kind": "upserts", "run": "r"}
     return write_layer(home, f"{number}.arrow", blocks, **facts)
 
 
@@ -31,7 +32,7 @@ def test_merging_scanning_and_looking_up_hold_a_fraction_of_the_state(tmp_path: 
     needles = layers[0].hashes(0)[:1000]
 
     def merge() -> None:
-        facts = {"flow": "f", "trace": "o", "shard": 0, "lower": 1, "upper": LAYERS + 1, "kind": "upserts", "run": "r"}
+        facts = {"flow": "f", "trace": "o", "range": ALL_HASHES, "lower": 1, "upper": LAYERS + 1, "kind": "upserts", "run": "r"}
         write_layer(tmp_path, "merged.arrow", merge_upserts(layers, drop_tombstones=True, block_rows=BLOCK), **facts)
 
     def read() -> None:

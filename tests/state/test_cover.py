@@ -5,12 +5,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
 from nosync.state.cover import cover
 
 
 def layer(lower: int, upper: int) -> LayerInfo:
-    return LayerInfo("totals", 0, lower, upper, "upserts", f"{lower}-{upper}", 1, 1, "")
+    return LayerInfo("totals", ALL_HASHES, lower, upper, "upserts", f"{lower}-{upper}", 1, 1, "")
 
 
 def ranges(layers: tuple[LayerInfo, ...]) -> list[tuple[int, int]]:

@@ -10,9 +10,13 @@ import pyarrow as pa
 import pytest
 
 from nosync.model.errors import Corrupt
+from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
+from nosync.model.shards import shard_ranges
 from nosync.state.cache import LayerCache
 from nosync.state.layer import Layer, bits, is_additive, open_layer, split_blocks, take, verify, write_layer
+
+FOURTHS = shard_ranges(4)
 
 
 def batch_of(rows: int, seed: int = 0) -> pa.RecordBatch:
@@ -30,7 +34,7 @@ def batch_of(rows: int, seed: int = 0) -> pa.RecordBatch:
 
 
 def write(home: Path, blocks: list[pa.RecordBatch], path: str = "totals/0/1.arrow", **facts: object) -> LayerInfo:
-    arguments = {"flow": "shop", "trace": "totals", "shard": 3, "lower": 5, "upper": 7, "kind": "upserts", "run": "r1"} | facts
+    arguments = {"flow": "shop", "trace": "totals", "range": FOURTHS[3], "lower": 5, "upper": 7, "kind": "upserts", "run": "r1"} | facts
     return write_layer(home, path, blocks, **arguments)  # type: ignore[arg-type]
 
 
@@ -45,7 +49,7 @@ def test_a_layer_reads_back_as_written(tmp_path: Path, rows: int) -> None:
     layer = open_layer(tmp_path, info)
     verify(layer)
     assert content(layer) == batch.to_pylist()
-    assert (info.rows, layer.rows, info.lower, info.upper, info.shard) == (rows, rows, 5, 7, 3)
+    assert (info.rows, layer.rows, info.lower, info.upper, info.range) == (rows, rows, 5, 7, FOURTHS[3])
     assert info.bytes == (tmp_path / info.path).stat().st_size
     assert layer.schema.metadata[b"flow"] == b"shop" and layer.schema.metadata[b"rounds"] == b"0"
     hashes = np.concatenate([layer.hashes(block) for block in range(len(layer.blocks))])
@@ -104,7 +108,7 @@ def test_a_truncated_file_is_refused_even_when_the_journal_agrees_with_its_lengt
 
 def test_another_layer_under_the_same_name_is_corrupt(tmp_path: Path) -> None:
     info = write(tmp_path, [batch_of(3)])
-    for wrong in [replace(info, shard=4), replace(info, upper=8), replace(info, trace="x"), replace(info, rows=4)]:
+    for wrong in [replace(info, range=FOURTHS[2]), replace(info, upper=8), replace(info, trace="x"), replace(info, rows=4)]:
         with pytest.raises(Corrupt):
             open_layer(tmp_path, wrong)
     with pytest.raises(Corrupt, match="checksum"):
@@ -234,7 +238,7 @@ def test_only_sums_are_zero_when_missing() -> None:
 
 
 def test_the_hashes_by_which_blocks_are_skipped_are_compared_when_a_layer_is_opened(tmp_path: Path) -> None:
-    facts: dict[str, Any] = {"flow": "f", "trace": "o", "shard": 0, "lower": 1, "upper": 2, "kind": "upserts", "run": "r"}
+    facts: dict[str, Any] = {"flow": "f", "trace": "o", "range": ALL_HASHES, "lower": 1, "upper": 2, "kind": "upserts", "run": "r"}
     hashes = np.array([7, 8, 9], np.uint64)
     blocks = [pa.record_batch({"_hash": pa.array(hashes + 10 * number), "n": pa.array([1, 1, 1])}) for number in range(2)]
     info = write_layer(tmp_path, "a.arrow", blocks, **facts)

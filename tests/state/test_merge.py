@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from nosync.model.errors import Internal
+from nosync.model.hash_range import ALL_HASHES
 from nosync.state.canonical import canonical_bytes
 from nosync.state.expiry import Expired
 from nosync.state.layer import Layer, open_layer, split_blocks, write_layer
@@ -35,7 +36,7 @@ def bytes_of(columns: list[pa.Array]) -> list[bytes]:
 
 def open_blocks(home: Path, kind: str, epoch: int, batch: pa.RecordBatch, block_rows: int, upper: int | None = None) -> Layer:
     upper = upper or epoch + 1
-    facts: dict[str, Any] = {"flow": "f", "trace": "o", "shard": 0, "lower": epoch, "upper": upper, "kind": kind, "run": "r"}
+    facts: dict[str, Any] = {"flow": "f", "trace": "o", "range": ALL_HASHES, "lower": epoch, "upper": upper, "kind": kind, "run": "r"}
     path = f"{epoch}-{upper}.arrow"
     return open_layer(home, write_layer(home, path, split_blocks(batch, block_rows), schema=batch.schema, **facts))
 

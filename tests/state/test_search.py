@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from nosync.model.errors import Internal
+from nosync.model.hash_range import ALL_HASHES
 from nosync.state.canonical import canonical_bytes
 from nosync.state.layer import Layer, open_layer, split_blocks, write_layer
 from nosync.state.merge import consolidate
@@ -27,7 +28,7 @@ FEW = np.array([0, 1, 2**63 - 1, 2**63, 2**64 - 1], dtype=np.uint64)
 
 
 def open_batch(home: Path, kind: str, epoch: int, batch: pa.RecordBatch, block_rows: int) -> Layer:
-    facts: dict[str, Any] = {"flow": "f", "trace": "o", "shard": 0, "lower": epoch, "upper": epoch + 1, "kind": kind, "run": "r"}
+    facts: dict[str, Any] = {"flow": "f", "trace": "o", "range": ALL_HASHES, "lower": epoch, "upper": epoch + 1, "kind": kind, "run": "r"}
     return open_layer(home, write_layer(home, f"{epoch}.arrow", split_blocks(batch, block_rows), schema=batch.schema, **facts))
 
 

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from nosync.model.errors import Internal
+from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
 from nosync.state.spine import longest_cover, plan_merge, space_amplification
 
 
 def layer(lower: int, upper: int, rows: int) -> LayerInfo:
-    return LayerInfo("totals", 0, lower, upper, "upserts", f"{lower}-{upper}", rows, rows * 10, "")
+    return LayerInfo("totals", ALL_HASHES, lower, upper, "upserts", f"{lower}-{upper}", rows, rows * 10, "")
 
 
 @dataclass

@@ -155,12 +155,12 @@ def test_a_folder_that_cannot_be_synced_is_told(tmp_path: Path) -> None:
 def test_the_way_to_a_new_folder_is_synced_even_beside_one_that_was(tmp_path: Path) -> None:
     syncing = Syncing()
     disk = LocalDisk(tmp_path, syncing)
-    for name in ("layers/a/0/1", "layers/b/0/1"):
+    for name in ("layers/a/0-f/1", "layers/b/0-f/1"):
         disk.create(name, b"x")
         disk.sync_folders([name])
     assert syncing.synced.count(tmp_path / "layers") == 2
     syncing.synced.clear()
-    disk.sync_folders(["layers/a/0/2"])
+    disk.sync_folders(["layers/a/0-f/2"])
     assert syncing.synced == [tmp_path / "layers/a/0"]
 
 
@@ -168,7 +168,7 @@ def test_only_what_a_crash_left_of_own_files_is_cleared(disk: LocalDisk) -> None
     own = [
         "journal/records/.0123456789abcdef0123456789abcdef",
         "input/s/.0123456789abcdef0123456789abcdef.arrow",
-        "layers/v/0/.1-2-1.0a-0b.arrow.77-140213",
+        "layers/v/0-f/.1-2-1.0a-0b.arrow.77-140213",
         ".0123456789abcdef0123456789abcdef",
     ]
     others = [".env", ".gitignore", "layers/.keep", ".git/.0123456789abcdef0123456789abcdef", "notes/.hidden.arrow", ".1234"]

@@ -13,7 +13,7 @@ from nosync.store.objects import Objects, open_remote
 from nosync.store.packing import BLOCK
 from tests.memory import growth_during
 
-LAYER = "layers/spend%2Faggregate/0/1-2-1.0a-0b.arrow"
+LAYER = "layers/spend%2Faggregate/0-f/1-2-1.0a-0b.arrow"
 CONTENTS = {
     "empty": b"",
     "small": b"some rows" * 100,

@@ -9,7 +9,7 @@ from nosync.model.errors import Conflict
 from nosync.model.store import Store
 
 RECORD = "journal/records/0000000000000001"
-LAYER = "layers/spend%2Faggregate/0/1-2-1.0a-0b.arrow"
+LAYER = "layers/spend%2Faggregate/0-f/1-2-1.0a-0b.arrow"
 
 
 @pytest.mark.parametrize("name", [RECORD, LAYER, "input/käufe und mehr/1.arrow", "top"])

@@ -14,7 +14,7 @@ from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
 from nosync.tiers.courier import PRIORITY, Courier, answer, courier_for, told
 
-NAME = "layers/v/0/1-2-1.0-0.arrow"
+NAME = "layers/v/0-f/1-2-1.0-0.arrow"
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_the_objects_are_those_of_the_remote_itself_and_epochs_come_first(
     assert remote.read(NAME) == content
     assert process_of(courier).nice() == min(os.nice(0) + PRIORITY, 19)  # of one that is low already
     with pytest.raises(Corrupt, match="is not there"):
-        courier.upload("layers/v/0/2-3-1.0-0.arrow", disk)
+        courier.upload("layers/v/0-f/2-3-1.0-0.arrow", disk)
     process_of(courier).send_signal(signal.SIGSTOP)  # in the middle of whatever it does
     process_of(courier).kill()
     with pytest.raises(OutcomeUnknown, match="ended"):

@@ -9,6 +9,7 @@ from nosync.journal.chain import read_chain
 from nosync.journal.entries import Computed, Merged, Opened
 from nosync.journal.journal import Journal
 from nosync.model.errors import Unavailable
+from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
 from nosync.model.run import this_process
 from nosync.store.disk import LocalDisk
@@ -41,9 +42,9 @@ def journal(disk: Disk) -> Journal:
 
 
 def layer(journal: Journal, lower: int, upper: int) -> LayerInfo:
-    path = f"layers/v/0/{lower}-{upper}-1.0-0.arrow"
+    path = f"layers/v/0-f/{lower}-{upper}-1.0-0.arrow"
     journal.disk.replace(path, b"rows")
-    return LayerInfo("v", 0, lower, upper, "diffs", path, 1, 4, "")
+    return LayerInfo("v", ALL_HASHES, lower, upper, "diffs", path, 1, 4, "")
 
 
 def compute(journal: Journal, epoch: int) -> None:

@@ -15,6 +15,7 @@ from nosync.journal.entries import Computed, Opened
 from nosync.journal.journal import MOST_RECORDS, Journal
 from nosync.journal.names import RECORDS
 from nosync.model.errors import Unavailable
+from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
 from nosync.model.run import Runner
 from nosync.store.disk import LocalDisk
@@ -43,7 +44,7 @@ class Flow:
 
     def compute(self, count: int) -> None:
         for epoch in range(self.journal.image.epoch + 1, self.journal.image.epoch + count + 1):
-            layer = LayerInfo("v", 0, epoch, epoch + 1, "diffs", f"layers/v/0/{epoch}.arrow", 1, 9, "")
+            layer = LayerInfo("v", ALL_HASHES, epoch, epoch + 1, "diffs", f"layers/v/0-f/{epoch}.arrow", 1, 9, "")
             self.journal.append(Opened(epoch, 0.0, {}))
             self.journal.append(Computed(epoch, (layer,), {}, {}))
 

@@ -7,6 +7,7 @@ import pytest
 
 from nosync.journal.entries import Computed, Merged, Opened
 from nosync.journal.journal import Journal
+from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
 from nosync.model.run import this_process
 from nosync.store.disk import LocalDisk
@@ -25,9 +26,9 @@ def journal(tmp_path: Path, remote: Objects) -> Journal:
 
 
 def layer(journal: Journal, lower: int, upper: int, size: int = 100) -> LayerInfo:
-    path = f"layers/v/0/{lower}-{upper}-1.0-0.arrow"
+    path = f"layers/v/0-f/{lower}-{upper}-1.0-0.arrow"
     journal.disk.replace(path, b"x" * size)
-    return LayerInfo("v", 0, lower, upper, "upserts", path, 1, size, "abc")
+    return LayerInfo("v", ALL_HASHES, lower, upper, "upserts", path, 1, size, "abc")
 
 
 def compute(journal: Journal, *epochs: int) -> None:
@@ -45,7 +46,7 @@ def shipped(remote: Objects) -> list[str]:
 
 
 def unreadable(journal: Journal, shipper: LayerShipper) -> set[tuple[int, int]]:
-    return spans(journal.image.traces["v"][0], shipper.placed, journal.image.since)
+    return spans(journal.image.traces["v"][ALL_HASHES], shipper.placed, journal.image.since)
 
 
 def test_while_it_keeps_up_every_epoch_travels_alone(journal: Journal, remote: Objects) -> None:
@@ -87,7 +88,7 @@ def test_what_was_merged_meanwhile_travels_alone_though_it_begins_with_epochs_th
 def test_a_start_that_has_forgotten_what_a_merged_layer_stands_for_claims_none_of_its_epochs(journal: Journal, remote: Objects) -> None:
     compute(journal, 1, 2, 3, 4)
     merge(journal, 1, 5)
-    while (shipper := LayerShipper(journal, journal.disk, remote, patience=0.0)).waiting["v", 0]:
+    while (shipper := LayerShipper(journal, journal.disk, remote, patience=0.0)).waiting["v", ALL_HASHES]:
         shipper.step()
     compute(journal, 5)
     journal.image.forget_past(journal.image.epoch)
@@ -108,7 +109,7 @@ def test_a_merged_layer_that_is_larger_than_what_waits_does_not_travel(journal: 
 
 def test_a_layer_that_overlaps_a_part_of_what_is_there_does_not_travel() -> None:
     def at(lower: int, upper: int) -> LayerInfo:
-        return LayerInfo("v", 0, lower, upper, "upserts", f"{lower}-{upper}", 1, 100, "abc")
+        return LayerInfo("v", ALL_HASHES, lower, upper, "upserts", f"{lower}-{upper}", 1, 100, "abc")
 
     there, crossing, waiting = at(1, 6), at(4, 10), [at(epoch, epoch + 1) for epoch in (6, 7, 8, 9)]
     assert collapsing(waiting, [there, crossing, *waiting], {there.path}) == waiting[0]

@@ -8,9 +8,11 @@ import click
 
 from nosync.cli.output import print_json, size, text_of, visible
 from nosync.model.errors import NosyncError
+from nosync.model.identifiers import Shard, TraceName
 from nosync.model.run import this_process
+from nosync.model.shards import shards_in
 from nosync.recovery.check import Findings, Holding, Records, check
-from nosync.recovery.plan import Plan
+from nosync.recovery.plan import Plan, Recompute
 from nosync.recovery.verdict import LOST, REPAIRABLE, WHOLE, Epochs, Verdict, judge
 from nosync.store.objects import open_remote
 
@@ -62,8 +64,8 @@ def facts(findings: Findings, verdict: Verdict) -> dict[str, Any]:
         "recordsToCopy": findings.lacking,
         "forgotten": findings.forgotten,
         "unreadable": verdict.unreadable,
-        "next": _steps(verdict.next),
-        "withoutDisk": _steps(verdict.without_disk),
+        "next": _steps(findings, verdict.next),
+        "withoutDisk": _steps(findings, verdict.without_disk),
     }
 
 
@@ -73,10 +75,10 @@ def _tier(records: Records, held: Holding) -> dict[str, Any]:
     return text | {"damaged": [*records.damaged, *held.damaged]}
 
 
-def _steps(chosen: Plan | None) -> dict[str, Any] | None:
+def _steps(findings: Findings, chosen: Plan | None) -> dict[str, Any] | None:
     if chosen is None:
         return None
-    jobs = [{"first": job.first, "last": job.last, "shards": {name: sorted(s) for name, s in job.targets.items()}} for job in chosen.jobs]
+    jobs = [{"first": job.first, "last": job.last, "shards": _shards(findings, job)} for job in chosen.jobs]
     return {"epoch": chosen.epoch, "opened": chosen.opened, "fetch": chosen.fetch, "recompute": jobs, "lost": chosen.lost}
 
 
@@ -116,8 +118,8 @@ def _do(findings: Findings, chosen: Plan | None, code: int) -> str:
     if chosen.fetch:
         steps.append(f"fetch {_count(len(chosen.fetch), 'file')} from the remote")
     for job in chosen.jobs:
-        places = ", ".join(f"{_shards(shards)} of {name}" for name, shards in sorted(job.targets.items()))
-        steps.append(f"recompute {_epochs(job.first, job.last)} in {places}")
+        parts = ", ".join(f"{_listed_shards(shards)} of {trace}" for trace, shards in sorted(_shards(findings, job).items()))
+        steps.append(f"recompute {_epochs(job.first, job.last)} in {parts}")
     if chosen.lost and not chosen.fetch and not chosen.jobs:
         steps.append(f"read other layers in place of {_count(len(chosen.lost), 'layer')} gone everywhere")
     return ", ".join([*steps, f"then go on after epoch {chosen.epoch}."])
@@ -162,8 +164,14 @@ def _epochs(first: int, last: int) -> str:
     return f"epoch {first}" if first == last else f"epochs {first} to {last}"
 
 
-def _shards(shards: frozenset[int]) -> str:
-    return ("shard " if len(shards) == 1 else "shards ") + ", ".join(map(str, sorted(shards)))
+def _shards(findings: Findings, job: Recompute) -> dict[TraceName, list[Shard]]:
+    """By trace, the shards that a job computes again."""
+    count = findings.image.declared.shards if findings.image.declared else 1
+    return {trace: shards_in(ranges, count) for trace, ranges in job.targets.items()}
+
+
+def _listed_shards(shards: list[Shard]) -> str:
+    return ("shard " if len(shards) == 1 else "shards ") + ", ".join(map(str, shards))
 
 
 def _count(number: int, noun: str) -> str:

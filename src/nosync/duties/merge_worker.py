@@ -27,11 +27,11 @@ def merge(home: str, flow: str, run: str, order: dict[str, Any]) -> LayerInfo:
         merged = merge_diffs(layers, expired=expired)
     return write_layer(
         home,
-        layer_path(newest.trace, newest.shard, oldest.lower, newest.upper, run),
+        layer_path(newest.trace, newest.range, oldest.lower, newest.upper, run),
         merged,
         flow=flow,
         trace=newest.trace,
-        shard=newest.shard,
+        range=newest.range,
         lower=oldest.lower,
         upper=newest.upper,
         kind=newest.kind,

@@ -17,7 +17,7 @@ from nosync.journal.image import Image
 from nosync.journal.past import Shelves, image_at, openings
 from nosync.journal.record import NOT_OURS
 from nosync.model.errors import Corrupt, Invalid, NotInHistory, reading
-from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber, Shard
+from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber
 from nosync.model.layers import Covers
 from nosync.model.moment import At
 from nosync.model.picture import Picture
@@ -77,10 +77,11 @@ class Home:
         """The same rows block by block, for views larger than memory."""
         record = find_view(self._records, name)
         covers = covers_at(self.image, record, name, self.resolve(at), self.past)
-        for shard in sorted({Shard(0), *covers}) if self.epoch else ():
-            layers = [verify(open_layer(self.path, layer)) for layer in covers.get(shard, ())]
+        first = () if any(held.contains(0) for held in covers) else ((),)
+        for number, found in enumerate([*first, *(covers[held] for held in sorted(covers))] if self.epoch else ()):
+            layers = [verify(open_layer(self.path, layer)) for layer in found]
             with reading(f'view "{name}"', "Its layers do not fit what the journal says of it. `nosync fsck HOME` says what is there."):
-                yield from rows(record, layers, owns_whole=shard == 0)
+                yield from rows(record, layers, owns_whole=number == 0)
 
     @property
     def picture(self) -> Picture:

@@ -27,7 +27,8 @@ from nosync.journal.entries import (
     to_json,
 )
 from nosync.journal.typed import checks_of
-from nosync.model.identifiers import NO_EPOCH, NO_RECORD, Epoch, RecordNumber, Shard, TraceName
+from nosync.model.hash_range import HashRange
+from nosync.model.identifiers import NO_EPOCH, NO_RECORD, Epoch, RecordNumber, TraceName
 from nosync.model.layers import Covers, LayerInfo
 from nosync.model.watermark import newest
 from nosync.state.cover import cover
@@ -59,7 +60,7 @@ class Image:
     computed_in: dict[Epoch, RecordNumber] = field(default_factory=dict)
     epoch: Epoch = NO_EPOCH
     since: Epoch = NO_EPOCH
-    traces: dict[TraceName, dict[Shard, list[LayerInfo]]] = field(default_factory=dict)
+    traces: dict[TraceName, dict[HashRange, list[LayerInfo]]] = field(default_factory=dict)
     newest: dict[TraceName, Covers] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
     rejected: dict[str, int] = field(default_factory=dict)
@@ -129,43 +130,43 @@ class Image:
     def _place(self, layers: Iterable[LayerInfo]) -> None:
         """Adds layers to their traces, and to the newest covers in the place of what they collapse."""
         for layer in layers:
-            self.traces.setdefault(layer.trace, {}).setdefault(layer.shard, []).append(layer)
+            self.traces.setdefault(layer.trace, {}).setdefault(layer.range, []).append(layer)
             covers = self.newest.setdefault(layer.trace, {})
-            known = covers.get(layer.shard, ())
+            known = covers.get(layer.range, ())
             newer = tuple(other for other in known if other.lower >= layer.upper)
             older = tuple(other for other in known if other.upper <= layer.lower)
-            covers[layer.shard] = (*newer, layer, *older)
+            covers[layer.range] = (*newer, layer, *older)
             self.kept_layers += 1
             self.kept_bytes[layer.trace] = self.kept_bytes.get(layer.trace, 0) + layer.bytes
 
     def _replace(self, layers: Iterable[LayerInfo]) -> None:
         """Adds layers that need not fit between the others; covers are put together anew."""
         for layer in layers:
-            known = self.traces.setdefault(layer.trace, {}).setdefault(layer.shard, [])
+            known = self.traces.setdefault(layer.trace, {}).setdefault(layer.range, [])
             if all(layer.path != other.path for other in known):
                 known.append(layer)
                 self.kept_layers += 1
                 self.kept_bytes[layer.trace] = self.kept_bytes.get(layer.trace, 0) + layer.bytes
-            self._cover_anew(layer.trace, layer.shard)
+            self._cover_anew(layer.trace, layer.range)
 
-    def _cover_anew(self, trace: TraceName, shard: Shard) -> None:
-        found = cover(self.traces[trace][shard], self.epoch)
+    def _cover_anew(self, trace: TraceName, held: HashRange) -> None:
+        found = cover(self.traces[trace][held], self.epoch)
         covers = self.newest.setdefault(trace, {})
         if found:
-            covers[shard] = found
+            covers[held] = found
         else:
-            covers.pop(shard, None)
+            covers.pop(held, None)
 
     def _lose(self, paths: frozenset[str]) -> None:
         """Covers are put together anew from what is left; the gaps are filled by the layers that come with the same entry."""
-        for trace, shards in self.traces.items():
-            for shard, layers in shards.items():
+        for trace, ranges in self.traces.items():
+            for held, layers in ranges.items():
                 left = [layer for layer in layers if layer.path not in paths]
                 if len(left) < len(layers):
                     self.kept_layers -= len(layers) - len(left)
                     self.kept_bytes[trace] -= sum(layer.bytes for layer in layers if layer.path in paths)
-                    shards[shard] = left
-                    self._cover_anew(trace, shard)
+                    ranges[held] = left
+                    self._cover_anew(trace, held)
 
     def _keep(self, traces: frozenset[TraceName]) -> None:
         """Drops what a new program has no use for; a declaration that names no traces leaves all."""
@@ -202,10 +203,10 @@ class Image:
                 totals[name] = totals.get(name, 0) + sign * count
 
     def covers(self, trace: TraceName, at: Epoch) -> Covers:
-        """Per shard, the layers that hold the trace's state as of an epoch (from `since` on), newest first."""
+        """By range of hashes, the layers that hold the trace's state as of an epoch (from `since` on), newest first."""
         if at == self.epoch:
             return dict(self.newest.get(trace, {}))
-        return {shard: found for shard, layers in self.traces.get(trace, {}).items() if (found := cover(layers, at))}
+        return {held: found for held, layers in self.traces.get(trace, {}).items() if (found := cover(layers, at))}
 
     def seen_before(self, epoch: Epoch) -> dict[str, int]:
         """The newest event time, by source, that epochs before this one have brought. Known for new epochs and for the ends of layers."""
@@ -224,14 +225,14 @@ class Image:
 
     def layers(self) -> list[LayerInfo]:
         """All layers of the traces, as far back as they are known."""
-        return [layer for shards in self.traces.values() for layers in shards.values() for layer in layers]
+        return [layer for ranges in self.traces.values() for layers in ranges.values() for layer in layers]
 
     def forget_past(self, keep_from: Epoch) -> None:
         """Leaves the newest covers, and what belongs to epochs from `keep_from` on."""
-        for trace, shards in self.traces.items():
-            for shard, layers in shards.items():
-                newest = {layer.path for layer in self.newest.get(trace, {}).get(shard, ())}
-                shards[shard] = [layer for layer in layers if layer.lower >= keep_from or layer.path in newest]
+        for trace, ranges in self.traces.items():
+            for held, layers in ranges.items():
+                newest = {layer.path for layer in self.newest.get(trace, {}).get(held, ())}
+                ranges[held] = [layer for layer in layers if layer.lower >= keep_from or layer.path in newest]
         for known in (self.opened, self.opened_in, self.computed, self.computed_in):
             for epoch in [epoch for epoch in known if epoch < keep_from]:
                 del known[epoch]
@@ -245,7 +246,7 @@ class Image:
         for name, value in vars(self).items():
             if isinstance(value, dict):
                 setattr(other, name, dict(value))
-        other.traces = {trace: {shard: list(layers) for shard, layers in shards.items()} for trace, shards in self.traces.items()}
+        other.traces = {trace: {held: list(layers) for held, layers in ranges.items()} for trace, ranges in self.traces.items()}
         other.newest = {trace: dict(covers) for trace, covers in self.newest.items()}
         return other
 
@@ -300,12 +301,12 @@ def from_text(text: dict[str, Any]) -> Image:
             raise ValueError(f'"{name}" of a roll-up has another type than it should')
     newest = set(text["newest"])
     for layer in map(LayerInfo.from_json, text["layers"]):
-        image.traces.setdefault(layer.trace, {}).setdefault(layer.shard, []).append(layer)
+        image.traces.setdefault(layer.trace, {}).setdefault(layer.range, []).append(layer)
         if layer.path in newest:
             covers = image.newest.setdefault(layer.trace, {})
-            covers[layer.shard] = (*covers.get(layer.shard, ()), layer)
+            covers[layer.range] = (*covers.get(layer.range, ()), layer)
     for covers in image.newest.values():
-        for shard, found in covers.items():
-            covers[shard] = tuple(sorted(found, key=lambda layer: -layer.upper))
+        for held, found in covers.items():
+            covers[held] = tuple(sorted(found, key=lambda layer: -layer.upper))
     return image
 

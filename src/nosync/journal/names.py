@@ -6,7 +6,7 @@
     journal/openings/<first>-<last> only the openings among them, for sources that must know all they ever gave
     journal/taken/<first>-<last>    what those openings took, in little (see `taken`)
     journal/rollups/<number>-<epoch> the flow as of that record
-    layers/<trace>/<shard>/         layers
+    layers/<trace>/<hashes>/        layers, by the range of hashes that they hold (see `model.hash_range`)
     input/<source>/                 rows that cannot be had again
 
 Names of traces and sources are percent-encoded; those with capitals, dots in front or more than 100 characters also end in "~" and a hash.
@@ -18,22 +18,25 @@ import uuid
 from collections.abc import Iterable
 from urllib.parse import quote
 
-from nosync.model.identifiers import Epoch, RecordNumber, Shard, TraceName
+from nosync.model.hash_range import HashRange
+from nosync.model.identifiers import Epoch, RecordNumber, TraceName
 
 RUNS, RECORDS, SEGMENTS, OPENINGS, ROLLUPS = "runs", "journal/records", "journal/segments", "journal/openings", "journal/rollups"
 TAKEN = "journal/taken"
 LAYERS, INPUT = "layers", "input"
 NUMBERED = re.compile(r"runs/[0-9]{8,12}|journal/records/[0-9]{16}|journal/(segments|openings|taken|rollups)/[0-9]{16}-[0-9]{16}")
-LAYER = re.compile(r"layers/[^/]+/(?P<shard>\d+)/(?P<lower>\d+)-(?P<upper>\d+)-(?P<generation>\d+)\.[0-9a-f]+-[0-9a-f]+\.arrow")
+LAYER = re.compile(
+    r"layers/[^/]+/(?P<range>[0-9a-f]+-[0-9a-f]+)/(?P<lower>\d+)-(?P<upper>\d+)-(?P<generation>\d+)\.[0-9a-f]+-[0-9a-f]+\.arrow"
+)
 LONGEST = 100
 ESCAPE = re.compile(r"%[0-9A-F]{2}")
 PLAIN = re.compile(r"[a-z0-9_%-]([a-z0-9_.%-]*[a-z0-9_%-])?")
 RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")  # by Windows
 
 
-def layer_path(trace: TraceName, shard: Shard, lower: Epoch, upper: Epoch, run: str) -> str:
+def layer_path(trace: TraceName, range: HashRange, lower: Epoch, upper: Epoch, run: str) -> str:
     """A name that no other attempt will ever use."""
-    return f"{LAYERS}/{folder_name(trace)}/{shard}/{lower}-{upper}-{run}-{uuid.uuid4().hex[:8]}.arrow"
+    return f"{LAYERS}/{folder_name(trace)}/{range}/{lower}-{upper}-{run}-{uuid.uuid4().hex[:8]}.arrow"
 
 
 def generation_of(run: str) -> int:

@@ -4,13 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from nosync.model.identifiers import Epoch, Shard, TraceName
+from nosync.model.hash_range import HashRange
+from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.layers import Covers, Kind, LayerInfo
 from nosync.model.watermark import History, Seen, nothing_seen
 
 CoversOf = Callable[[TraceName], Covers]
-Targets = Mapping[TraceName, frozenset[Shard]]
-"""Some shards of some traces."""
+Targets = Mapping[TraceName, frozenset[HashRange]]
+"""Some ranges of some traces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,8 @@ class Engine(Protocol):
         targets: Targets | None = None,
         seen: History = nothing_seen,
     ) -> Outcome:
-        """The layers of consecutive epochs, as if they were one. `targets`: only these traces and shards are written; else all.
+        """The layers of consecutive epochs, as if they were one. `targets`: only these ranges of these traces are written; else all.
         `seen`: the event times before an epoch."""
 
-    def blank(self, trace: TraceName, shard: Shard, lower: Epoch, upper: Epoch, kind: Kind) -> LayerInfo:
+    def blank(self, trace: TraceName, range: HashRange, lower: Epoch, upper: Epoch, kind: Kind) -> LayerInfo:
         """A layer without updates for epochs [lower, upper): says that together they changed nothing."""

@@ -21,19 +21,12 @@ else:
 NO_EPOCH, NO_RECORD = Epoch(0), RecordNumber(0)
 
 Shard = NewType("Shard", int)
-"""A shard of a flow, counted from 0: a contiguous range of hashes (see `shards`)."""
+"""A task's part of the hash space, counted from 0 (see `shards`). What lies on disk is known by its range of hashes instead."""
 
 TraceName = NewType("TraceName", str)
 """The name under which an operator or a view keeps state: unique in a home, never used again for anything else."""
-
-TraceShard = tuple[TraceName, Shard]
-"""A trace's part in one shard."""
 
 
 def epochs(first: int, last: int) -> Iterable[Epoch]:
     """From the first to the last, both included."""
     return map(Epoch, range(first, last + 1))
-
-
-def all_shards(count: int) -> frozenset[Shard]:
-    return frozenset(map(Shard, range(count)))

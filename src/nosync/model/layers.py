@@ -6,7 +6,8 @@ Written into receipts and journal entries, so that nobody lists folders. Pure va
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from nosync.model.identifiers import Epoch, Shard, TraceName
+from nosync.model.hash_range import HashRange
+from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.store import is_name
 
 Kind = Literal["upserts", "diffs"]
@@ -15,10 +16,10 @@ MOST = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class LayerInfo:
-    """One immutable run of a trace's updates in a shard for epochs [lower, upper); `path` is relative to the home."""
+    """One immutable run of a trace's updates in a range of hashes for epochs [lower, upper); `path` is relative to the home."""
 
     trace: TraceName
-    shard: Shard
+    range: HashRange
     lower: Epoch
     upper: Epoch
     kind: Kind
@@ -28,13 +29,13 @@ class LayerInfo:
     checksum: str
 
     def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__slots__} | {"range": str(self.range)}
 
     @staticmethod
     def from_json(entry: dict[str, Any]) -> "LayerInfo":
         """`ValueError` or `TypeError` where the facts are none of a layer."""
-        layer = LayerInfo(**entry)
-        numbers = (layer.shard, layer.lower, layer.upper, layer.rows, layer.bytes)
+        layer = LayerInfo(**entry | {"range": HashRange.parse(entry["range"])})
+        numbers = (layer.lower, layer.upper, layer.rows, layer.bytes)
         if not all(type(number) is int and 0 <= number < MOST for number in numbers) or layer.lower >= layer.upper:
             raise ValueError(f"no layer has the numbers {numbers}")
         if layer.kind not in ("upserts", "diffs") or not is_name(layer.path) or not type(layer.trace) is type(layer.checksum) is str:
@@ -42,5 +43,8 @@ class LayerInfo:
         return layer
 
 
-Covers = dict[Shard, tuple[LayerInfo, ...]]
-"""By shard, the layers that hold a trace's state as of some epoch, newest first."""
+Covers = dict[HashRange, tuple[LayerInfo, ...]]
+"""By range of hashes, the layers that hold a trace's state as of some epoch, newest first."""
+
+TraceRange = tuple[TraceName, HashRange]
+"""A trace's part in a range of hashes."""

@@ -1,9 +1,12 @@
-"""Shards: contiguous ranges of the 64-bit key-hash space.
+"""Shards: the hash space cut into contiguous ranges of about the same size.
 
 Shard p of n holds the hashes whose upper 31 bits v satisfy v * n >> 31 == p. Spark computes the same with `shard_expression`.
-Ranges of another count are slices of these, so rescaling copies nothing.
 """
 
+from collections.abc import Iterable
+from functools import lru_cache
+
+from nosync.model.hash_range import ALL_HASHES, HashRange
 from nosync.model.identifiers import Shard
 
 
@@ -20,3 +23,16 @@ def lower_bounds(shards: int) -> list[int]:
 def shard_of(hash: int, shards: int) -> Shard:
     """The shard of an unsigned hash."""
     return Shard((hash >> 33) * shards >> 31)
+
+
+@lru_cache
+def shard_ranges(shards: int) -> tuple[HashRange, ...]:
+    """What each shard holds, in their order."""
+    bounds = [*lower_bounds(shards), ALL_HASHES.upper]
+    return tuple(map(HashRange, bounds, bounds[1:]))
+
+
+def shards_in(ranges: Iterable[HashRange], shards: int) -> list[Shard]:
+    """The shards that hold some of these hashes, in order."""
+    wanted = list(ranges)
+    return [Shard(p) for p, held in enumerate(shard_ranges(shards)) if any(held.overlaps(one) for one in wanted)]

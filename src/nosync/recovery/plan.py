@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 
 from nosync.journal.image import Image
 from nosync.model.engine import Targets
-from nosync.model.identifiers import NO_EPOCH, Epoch, Shard, TraceName, TraceShard, epochs
-from nosync.model.layers import LayerInfo
+from nosync.model.hash_range import HashRange
+from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName, epochs
+from nosync.model.layers import LayerInfo, TraceRange
 from nosync.recovery.survey import Survey
 from nosync.state.cover import cover
 from nosync.state.finest import finest, within
@@ -94,24 +95,24 @@ def _lost_for_now(image: Image, survey: Survey, shape: Shape, epoch: Epoch) -> b
 
 
 def _plan_for(epoch: Epoch, image: Image, survey: Survey, shape: Shape) -> Plan | None:
-    traces = {place: [layer for layer in layers if layer.upper <= epoch + 1] for place, layers in _traces(image)}
-    readable = {place: [layer for layer in layers if survey.readable(layer.path)] for place, layers in traces.items()}
-    covers = {place: cover(layers, epoch) for place, layers in readable.items()}
+    traces = {part: [layer for layer in layers if layer.upper <= epoch + 1] for part, layers in _traces(image)}
+    readable = {part: [layer for layer in layers if survey.readable(layer.path)] for part, layers in traces.items()}
+    covers = {part: cover(layers, epoch) for part, layers in readable.items()}
     missing: list[LayerInfo] = []
-    for place, layers in traces.items():
-        missing += _missing(layers, covers[place], _unreleased(image, shape, place[0]), image.since)
+    for part, layers in traces.items():
+        missing += _missing(layers, covers[part], _unreleased(image, shape, part[0]), image.since)
     if any(leaf.trace in shape.unrepeatable for leaf in missing):
         return None
     jobs = _jobs(missing, traces, readable, shape)
     if not all(_has_input(job, image, survey) and _has_records(job, traces, readable, shape) for job in jobs):
         return None
-    needed = {layer.path for place, layers in covers.items() if place[0] not in shape.sinks for layer in layers}
-    needed |= {layer.path for place in traces if place[0] in shape.sinks for layer in _outputs(readable[place], image, shape, place[0])}
+    needed = {layer.path for part, layers in covers.items() if part[0] not in shape.sinks for layer in layers}
+    needed |= {layer.path for part in traces if part[0] in shape.sinks for layer in _outputs(readable[part], image, shape, part[0])}
     for job in jobs:
         needed |= _below(job, readable, shape)
     needed |= _inputs(image, jobs, epoch)
     lost = tuple(layer.path for layers in traces.values() for layer in layers if not survey.readable(layer.path))
-    found = tuple(layer for place, layers in covers.items() if lost for layer in layers)
+    found = tuple(layer for part, layers in covers.items() if lost for layer in layers)
     fetch = tuple(sorted(name for name in needed if name not in survey.home and name in survey.remote))
     return Plan(epoch, _still_open(image, survey, epoch), fetch, jobs, lost, found, tuple(missing))
 
@@ -124,8 +125,8 @@ def _still_open(image: Image, survey: Survey, epoch: Epoch) -> Epoch:
     return last
 
 
-def _traces(image: Image) -> Iterable[tuple[TraceShard, list[LayerInfo]]]:
-    return (((trace, shard), layers) for trace, shards in image.traces.items() for shard, layers in shards.items())
+def _traces(image: Image) -> Iterable[tuple[TraceRange, list[LayerInfo]]]:
+    return (((trace, held), layers) for trace, ranges in image.traces.items() for held, layers in ranges.items())
 
 
 def _unreleased(image: Image, shape: Shape, trace: TraceName) -> Epoch | None:
@@ -152,14 +153,14 @@ def _missing(layers: list[LayerInfo], chosen: Iterable[LayerInfo], unreleased: E
     ]  # fmt: skip
 
 
-Layers = Mapping[TraceShard, list[LayerInfo]]
+Layers = Mapping[TraceRange, list[LayerInfo]]
 
 
 def _jobs(missing: list[LayerInfo], traces: Layers, readable: Layers, shape: Shape) -> tuple[Recompute, ...]:
     jobs: list[Recompute] = []
     at_once = [leaf for leaf in missing if leaf.trace in shape.sinks and leaf.upper > leaf.lower + 1]
     for leaf in sorted((leaf for leaf in missing if leaf not in at_once), key=lambda leaf: (leaf.lower, leaf.upper)):
-        job = Recompute(leaf.lower, leaf.upper - 1, {leaf.trace: frozenset([leaf.shard])})
+        job = Recompute(leaf.lower, leaf.upper - 1, {leaf.trace: frozenset([leaf.range])})
         while jobs and job.first <= jobs[-1].last + 1:
             job = _joined(jobs.pop(), job)
         job = _earlier(job, traces, readable, shape)
@@ -171,16 +172,16 @@ def _jobs(missing: list[LayerInfo], traces: Layers, readable: Layers, shape: Sha
 
 def _at_once(leaves: list[LayerInfo]) -> tuple[Recompute, ...]:
     """A sink that came with a changed program got all before it at once, from nothing: nothing else is written on the way."""
-    found: dict[tuple[Epoch, Epoch, TraceName], frozenset[Shard]] = {}
+    found: dict[tuple[Epoch, Epoch, TraceName], frozenset[HashRange]] = {}
     for leaf in leaves:
-        place = (leaf.lower, leaf.upper, leaf.trace)
-        found[place] = found.get(place, frozenset()) | {leaf.shard}
-    return tuple(Recompute(lower, upper - 1, {trace: shards}) for (lower, upper, trace), shards in found.items())
+        part = (leaf.lower, leaf.upper, leaf.trace)
+        found[part] = found.get(part, frozenset()) | {leaf.range}
+    return tuple(Recompute(lower, upper - 1, {trace: ranges}) for (lower, upper, trace), ranges in found.items())
 
 
 def _joined(one: Recompute, other: Recompute) -> Recompute:
     traces = [*one.targets, *(trace for trace in other.targets if trace not in one.targets)]
-    none: frozenset[Shard] = frozenset()
+    none: frozenset[HashRange] = frozenset()
     targets = {trace: one.targets.get(trace, none) | other.targets.get(trace, none) for trace in traces}
     return Recompute(min(one.first, other.first), max(one.last, other.last), targets)
 
@@ -195,10 +196,10 @@ def _earlier(job: Recompute, traces: Layers, readable: Layers, shape: Shape) -> 
     first = job.first
     while True:
         start = first
-        for place, layers in traces.items():
-            if place[0] not in closure or place[0] in shape.sinks or place[0] in shape.records:
+        for part, layers in traces.items():
+            if part[0] not in closure or part[0] in shape.sinks or part[0] in shape.records:
                 continue
-            before = cover(readable[place], first - 1)
+            before = cover(readable[part], first - 1)
             gaps = [leaf for leaf in finest(layers) if leaf.lower < first and not any(within(leaf, layer) for layer in before)]
             start = min([start, *(leaf.lower for leaf in gaps)])
         if start == first:
@@ -216,21 +217,21 @@ def _alone(job: Recompute, traces: Layers, shape: Shape) -> list[Recompute]:
     closure = _closure(job, shape)
     if job.first == job.last or not (any(trace in shape.sinks for trace in job.targets) or closure & shape.stepwise):
         return [job]
-    targets = {trace: frozenset(shard for name, shard in traces if name == trace) for trace in closure - shape.unrepeatable}
+    targets = {trace: frozenset(held for name, held in traces if name == trace) for trace in closure - shape.unrepeatable}
     return [Recompute(epoch, epoch, targets) for epoch in epochs(job.first, job.last)]
 
 
 def _below(job: Recompute, readable: Layers, shape: Shape) -> set[str]:
     """Layers that the job reads."""
     closure = _closure(job, shape)
-    places = [place for place in readable if place[0] in closure and place[0] not in {*shape.sinks, *shape.records}]
-    found = {layer.path for place in places for layer in cover(readable[place], job.first - 1)}
+    parts = [part for part in readable if part[0] in closure and part[0] not in {*shape.sinks, *shape.records}]
+    found = {layer.path for part in parts for layer in cover(readable[part], job.first - 1)}
     return found | {layer.path for layer in told(readable, job, closure & shape.records)}
 
 
 def told(layers: Layers, job: Recompute, records: Iterable[TraceName]) -> list[LayerInfo]:
     """What records hold of the epochs of a job."""
-    of_them = [layer for place, found in layers.items() if place[0] in records for layer in finest(found)]
+    of_them = [layer for part, found in layers.items() if part[0] in records for layer in finest(found)]
     return [layer for layer in of_them if job.first <= layer.lower and layer.upper <= job.last + 1]
 
 
@@ -238,7 +239,7 @@ def _has_records(job: Recompute, traces: Layers, readable: Layers, shape: Shape)
     """Whether all that was told in these epochs can be read, epoch by epoch where it is needed so."""
     wanted = _closure(job, shape) & shape.records
     there = {layer.path for layer in told(readable, job, wanted)}
-    known = [leaf for place, layers in traces.items() if place[0] in wanted for leaf in finest(layers)]
+    known = [leaf for part, layers in traces.items() if part[0] in wanted for leaf in finest(layers)]
     return all(leaf.path in there for leaf in known if leaf.lower <= job.last and leaf.upper > job.first)
 
 

@@ -14,8 +14,8 @@ from nosync.journal.past import Shelves, whole_image
 from nosync.journal.record import Record
 from nosync.model.engine import CoversOf, Engine
 from nosync.model.errors import Corrupt
-from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, TraceName, TraceShard, epochs
-from nosync.model.layers import Covers, Kind, LayerInfo
+from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, TraceName, epochs
+from nosync.model.layers import Covers, Kind, LayerInfo, TraceRange
 from nosync.model.store import Disk, Remote
 from nosync.recovery.plan import Plan, Recompute, Shape, plan, told
 from nosync.recovery.survey import Verify, intact, survey
@@ -150,8 +150,8 @@ class _Restoration:
         """Where several epochs were computed as one and came to nothing, a layer says so: nobody can tell of those between any more."""
         if job.first == job.last:
             return []
-        silent = [place for place in _places(job) if place not in {(layer.trace, layer.shard) for layer in made}]
-        return [self.engine.blank(trace, shard, job.first, job.last + 1, kinds[trace]) for trace, shard in silent]
+        silent = [part for part in _parts(job) if part not in {(layer.trace, layer.range) for layer in made}]
+        return [self.engine.blank(trace, held, job.first, job.last + 1, kinds[trace]) for trace, held in silent]
 
     def _fetch(self, names: Sequence[str], layers: dict[str, LayerInfo]) -> None:
         if names:
@@ -188,8 +188,8 @@ def hollow(image: Image, lost: frozenset[str], made: Sequence[LayerInfo] = (), j
     epochs. Else, were it lost too, nobody would know that the neighbour ever was. What was computed again is not lost.
     """
     found: set[str] = set()
-    for place, layers in [((trace, shard), layers) for trace, shards in image.traces.items() for shard, layers in shards.items()]:
-        anew = [layer for layer in made if (layer.trace, layer.shard) == place]
+    for part, layers in [((trace, held), layers) for trace, ranges in image.traces.items() for held, layers in ranges.items()]:
+        anew = [layer for layer in made if (layer.trace, layer.range) == part]
         left = [layer for layer in (*layers, *anew) if layer.path not in lost]
         for leaf in [leaf for leaf in finest(layers) if leaf.path in lost and not _remade(leaf, jobs)]:
             around = min((layer for layer in left if within(leaf, layer)), key=lambda layer: layer.upper - layer.lower, default=None)
@@ -198,20 +198,20 @@ def hollow(image: Image, lost: frozenset[str], made: Sequence[LayerInfo] = (), j
 
 
 def _remade(leaf: LayerInfo, jobs: Iterable[Recompute]) -> bool:
-    return any(leaf.shard in job.targets.get(leaf.trace, ()) and job.first <= leaf.lower and leaf.upper <= job.last + 1 for job in jobs)
+    return any(leaf.range in job.targets.get(leaf.trace, ()) and job.first <= leaf.lower and leaf.upper <= job.last + 1 for job in jobs)
 
 
-def _places(job: Recompute) -> list[TraceShard]:
-    return [(trace, shard) for trace, shards in job.targets.items() for shard in sorted(shards)]
+def _parts(job: Recompute) -> list[TraceRange]:
+    return [(trace, held) for trace, ranges in job.targets.items() for held in sorted(ranges)]
 
 
 def _vanished(image: Image, job: Recompute, made: Iterable[LayerInfo]) -> tuple[str, ...]:
     """Layers that tell of no epoch any more: of several epochs that were computed as one, since some of their neighbours are lost and may
     have undone what they say; of one that came to nothing.
     """
-    written = {(layer.trace, layer.shard) for layer in made}
-    places = [place for place in _places(job) if job.last > job.first or place not in written]
-    inside = [layer for trace, shard in places for layer in image.traces.get(trace, {}).get(shard, ())]
+    written = {(layer.trace, layer.range) for layer in made}
+    parts = [part for part in _parts(job) if job.last > job.first or part not in written]
+    inside = [layer for trace, held in parts for layer in image.traces.get(trace, {}).get(held, ())]
     return tuple(layer.path for layer in inside if job.first <= layer.lower and layer.upper <= job.last + 1)
 
 
@@ -219,13 +219,13 @@ def _as_of(image: Image, made: Sequence[LayerInfo], job: Recompute, records: fro
     """Covers as of before the job, recomputed layers among them; of records, what they hold of its epochs."""
     known = replace(image.copy(), epoch=NO_EPOCH - 1)  # so that covers are put together for the epoch asked for
     for layer in made:
-        known.traces.setdefault(layer.trace, {}).setdefault(layer.shard, []).append(layer)
+        known.traces.setdefault(layer.trace, {}).setdefault(layer.range, []).append(layer)
 
     def covers(trace: TraceName) -> Covers:
         if trace not in records:
             return known.covers(trace, job.first - 1)
-        shards = known.traces.get(trace, {})
-        return {shard: tuple(told({(trace, shard): layers}, job, records)) for shard, layers in shards.items()}
+        ranges = known.traces.get(trace, {})
+        return {held: tuple(told({(trace, held): layers}, job, records)) for held, layers in ranges.items()}
 
     return covers
 

@@ -16,8 +16,9 @@ from nosync.graph.walk import behind_views, inputs
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Declared
 from nosync.model.bound import BoundSource
-from nosync.model.identifiers import TraceName, all_shards
+from nosync.model.identifiers import TraceName
 from nosync.model.picture import Box, Picture
+from nosync.model.shards import shard_ranges
 from nosync.model.sink import BoundSink, Promise
 from nosync.recovery.plan import Shape
 from nosync.runtime.change import difference, names_for
@@ -68,7 +69,7 @@ class Program:
         declaration = self.declaration(shards, {*old.retired, *gone})
         found = difference(old, declaration)
         fresh = [node for node, _ in self._states() if name_of(node) in found.fresh]
-        every = all_shards(shards)
+        every = frozenset(shard_ranges(shards))
         targets = {trace: every for node in fresh for trace in traces_of(node)}
         above_them = [other for node in fresh for other in above(node)]
         sinks = tuple(name for name, node in self.graph.sinks.items() if node.trace in found.fresh)

@@ -13,7 +13,8 @@ from nosync.journal.journal import Journal
 from nosync.journal.past import Shelves, openings
 from nosync.model.engine import CoversOf, Engine, Targets
 from nosync.model.errors import Corrupt, Invalid
-from nosync.model.identifiers import NO_EPOCH, Epoch, Shard, TraceName
+from nosync.model.hash_range import HashRange
+from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName
 from nosync.model.layers import LayerInfo
 from nosync.model.store import Disk, Remote
 from nosync.model.watermark import newest
@@ -130,7 +131,7 @@ class Taking:
 
 def _as_of(made: Sequence[LayerInfo], epoch: Epoch) -> CoversOf:
     """Covers from what was made so far."""
-    places: dict[TraceName, dict[Shard, list[LayerInfo]]] = {}
+    made_in: dict[TraceName, dict[HashRange, list[LayerInfo]]] = {}
     for layer in made:
-        places.setdefault(layer.trace, {}).setdefault(layer.shard, []).append(layer)
-    return lambda trace: {shard: cover(layers, epoch) for shard, layers in places.get(trace, {}).items()}
+        made_in.setdefault(layer.trace, {}).setdefault(layer.range, []).append(layer)
+    return lambda trace: {held: cover(layers, epoch) for held, layers in made_in.get(trace, {}).items()}

@@ -17,7 +17,8 @@ from nosync.journal.entries import Opened
 from nosync.journal.names import layer_path
 from nosync.model.bound import BoundSource
 from nosync.model.engine import CoversOf, Outcome, Targets
-from nosync.model.identifiers import Epoch, Shard, TraceName
+from nosync.model.hash_range import HashRange
+from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.layers import Kind, LayerInfo
 from nosync.model.source import Rejecting, Slice
 from nosync.model.watermark import History, nothing_seen
@@ -83,11 +84,11 @@ class SparkEngine:
         except Exception as error:
             raise explain(error, self.program.functions, list(self.program.graph.views), openings[-1].epoch) from None
 
-    def blank(self, trace: TraceName, shard: Shard, lower: Epoch, upper: Epoch, kind: Kind) -> LayerInfo:
+    def blank(self, trace: TraceName, range: HashRange, lower: Epoch, upper: Epoch, kind: Kind) -> LayerInfo:
         setting = self.setting
-        path = layer_path(trace, shard, lower, upper, setting.run)
+        path = layer_path(trace, range, lower, upper, setting.run)
         return write_layer(
-            setting.home, path, [], flow=setting.flow, trace=trace, shard=shard, lower=lower, upper=upper, kind=kind, run=setting.run
+            setting.home, path, [], flow=setting.flow, trace=trace, range=range, lower=lower, upper=upper, kind=kind, run=setting.run
         )
 
     def _job(

@@ -25,9 +25,10 @@ from nosync.graph.traces import traces_of, wanted_ends
 from nosync.graph.walk import behind_views, inputs, read_by, stateful, timeless
 from nosync.graph.walk import late as late_node
 from nosync.model.engine import CoversOf, Targets
-from nosync.model.identifiers import Epoch, Shard, TraceName
+from nosync.model.hash_range import HashRange
+from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.layers import Kind
-from nosync.model.shards import shard_expression
+from nosync.model.shards import shard_expression, shards_in
 from nosync.model.watermark import History, Moment, nothing_seen
 from nosync.spark.changes import NOTHING
 from nosync.spark.operators import STEPS
@@ -257,7 +258,8 @@ class EpochJob:
     def exchange(self, frame: DataFrame, node: Node | None = None) -> DataFrame:
         """Rows to their shards. Of a node that only writes some shards and that nobody reads, only rows of these."""
         if node is not None and self.targets is not None and node in wanted_ends(self.setting.graph, self.targets):
-            shards = frozenset[Shard]().union(*(self.targets.get(trace, frozenset()) for trace in traces_of(node)))
+            wanted = frozenset[HashRange]().union(*(self.targets.get(trace, frozenset()) for trace in traces_of(node)))
+            shards = shards_in(wanted, self.setting.shards)
             frame = frame.where(self.setting.shard.isin(*shards))
         return frame.repartitionById(self.setting.shards, self.setting.shard)
 

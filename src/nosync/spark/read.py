@@ -14,8 +14,10 @@ from nosync.history.record import ViewRecord
 from nosync.model.errors import Corrupt
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import Covers, LayerInfo
+from nosync.model.shards import shard_ranges
 from nosync.recovery.suspicion import suspect
 from nosync.spark.task import LAYERS, emitted
+from nosync.state.cover import overlapping
 from nosync.state.layer import Layer, verify
 from nosync.store.disk import LocalDisk
 
@@ -36,12 +38,13 @@ class ReadTask:
     home: str
     view: ViewRecord
     covers: Covers
+    shards: int
     schema: pa.Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for shard in batch.column(0).to_pylist():
-                cover = [_verified(self.home, info) for info in self.covers.get(shard, ())]
+                cover = [_verified(self.home, info) for info in overlapping(self.covers, shard_ranges(self.shards)[shard])]
                 for found in rows(self.view, cover, owns_whole=shard == 0):
                     yield from emitted(self.schema, found.columns)
 
@@ -51,7 +54,7 @@ def view_frame(
 ) -> DataFrame:
     """The rows of the covers. Layers are immutable: the DataFrame shows the same epoch however often it is used."""
     nullable = StructType([StructField(field.name, field.dataType) for field in schema.fields])
-    task = ReadTask(home, view, covers, arrow_schema(nullable, "the view"))
+    task = ReadTask(home, view, covers, shards, arrow_schema(nullable, "the view"))
     return spark.range(0, shards, 1, shards).mapInArrow(task, nullable)
 
 

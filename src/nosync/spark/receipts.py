@@ -11,7 +11,7 @@ from pyspark import Accumulator, SparkContext
 from pyspark.accumulators import AccumulatorParam
 
 from nosync.model.errors import Internal
-from nosync.model.identifiers import Epoch, Shard, TraceName, TraceShard
+from nosync.model.identifiers import Epoch, Shard, TraceName
 from nosync.model.layers import LayerInfo
 from nosync.state.search import BloomUse
 
@@ -45,16 +45,16 @@ def collector(context: SparkContext) -> "Accumulator[list[Receipt]]":
 
 def agreed(receipts: Iterable[Receipt]) -> list[Receipt]:
     """One receipt per trace and shard, in a stable order."""
-    chosen: dict[TraceShard, Receipt] = {}
+    chosen: dict[tuple[TraceName, Shard], Receipt] = {}
     for receipt in receipts:
-        place = (receipt.trace, receipt.shard)
-        known = chosen.setdefault(place, receipt)
+        part = (receipt.trace, receipt.shard)
+        known = chosen.setdefault(part, receipt)
         if _checksum(known) != _checksum(receipt):
             raise Internal(
                 f'trace "{receipt.trace}", shard {receipt.shard}: two attempts at epoch {receipt.epoch} gave different results',
                 hint="A function or source of this flow is not deterministic: the same input must give the same rows.",
             )
-    return [chosen[place] for place in sorted(chosen)]
+    return [chosen[part] for part in sorted(chosen)]
 
 
 def _checksum(receipt: Receipt) -> str:

@@ -9,12 +9,14 @@ import pyarrow as pa
 from pyspark import Accumulator
 
 from nosync.journal.names import layer_path
+from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch, Shard, TraceName
-from nosync.model.layers import Covers, Kind
-from nosync.model.shards import shard_of
+from nosync.model.layers import Covers, Kind, LayerInfo
+from nosync.model.shards import shard_of, shard_ranges
 from nosync.spark.receipts import Receipt
 from nosync.spark.worker import settle_in
 from nosync.state.cache import LayerCache
+from nosync.state.cover import overlapping
 from nosync.state.layer import Layer, split_blocks, write_layer
 from nosync.state.search import BloomUse
 
@@ -27,7 +29,7 @@ YIELD_ROWS = 1 << 16
 class Work:
     """One trace's part of the epochs [lower, upper): the covers of its shards, and where receipts go.
 
-    `writes`: only these shards are to be had; the others are computed for those who read them. None for all.
+    `writes`: only these ranges are to be had; the others are computed for those who read them. None for all.
     """
 
     home: str
@@ -40,16 +42,22 @@ class Work:
     kind: Kind
     covers: Covers
     receipts: "Accumulator[list[Receipt]]"
-    writes: frozenset[Shard] | None = None
+    writes: frozenset[HashRange] | None = None
 
     def shard(self, batch: pa.RecordBatch) -> Shard:
         """The shard that rows were sent to: the data says so, since partitions are renumbered under a union."""
         first: int = unsigned(batch, "_hash")[0].item()
         return shard_of(first, self.shards)
 
+    def held_by(self, shard: Shard) -> HashRange:
+        return shard_ranges(self.shards)[shard]
+
+    def infos(self, shard: Shard) -> tuple[LayerInfo, ...]:
+        return overlapping(self.covers, self.held_by(shard))
+
     def cover(self, shard: Shard) -> list[Layer]:
         """The layers of a shard as of the previous epoch, newest first. What earlier runs left is verified as it is read."""
-        layers = [LAYERS.open(self.home, info) for info in self.covers.get(shard, ())]
+        layers = [LAYERS.open(self.home, info) for info in self.infos(shard)]
         for layer in layers:
             if f"-{self.run}-" not in layer.info.path.rpartition("/")[2]:
                 layer.doubt()
@@ -61,17 +69,18 @@ class Work:
         """Writes the layer under a name of this attempt, and tells the driver. `with_bloom`: with Bloom filters; `bloom`: what those of
         earlier layers did.
         """
-        if self.writes is not None and shard not in self.writes:
+        held = self.held_by(shard)
+        if self.writes is not None and held not in self.writes:
             return
         layer = None
         if batch is not None and batch.num_rows:
             layer = write_layer(
                 self.home,
-                layer_path(self.trace, shard, self.lower, self.upper, self.run),
+                layer_path(self.trace, held, self.lower, self.upper, self.run),
                 split_blocks(batch),
                 flow=self.flow,
                 trace=self.trace,
-                shard=shard,
+                range=held,
                 lower=self.lower,
                 upper=self.upper,
                 kind=self.kind,

@@ -2,12 +2,12 @@
 
 A layer is an uncompressed Arrow IPC file. Its record batches are the *blocks*; the rows ascend by `_hash` (uint64) over the whole file.
 
-    schema metadata   format "2", flow, trace, shard, lower, upper, kind ("upserts" or "diffs"), run,
-                      rounds "0" (reserved)
+    schema metadata   format "3", flow, trace, range (of hashes, see `hash_range`), lower, upper (epochs), run,
+                      kind ("upserts" or "diffs"), rounds "0" (reserved)
     upserts           _hash, k0, k1, ... (the key, unique in the layer), n int64 (0 is a tombstone), additive and best columns
     diffs             _hash, _row uint64, payload columns, _count int64 (signed, never 0)
     _bloom uint8      last, in layers that are mostly asked for what they do not have: the Bloom filter of the block (see `bloom`)
-    block metadata    checksum (xxh3-64 hex of the serialised batch), rows, first and last hash (absent in layers of before)
+    block metadata    checksum (xxh3-64 hex of the serialised batch), rows, first and last hash
 
 Columns of upserts are sparse: a missing additive column is 0 in every row, a missing best column is null. A block is never empty;
 a layer may be. The layer's checksum covers names, types and block checksums, not the metadata: two attempts at the same work agree on it.
@@ -29,14 +29,14 @@ import pyarrow as pa
 import xxhash
 
 from nosync.model.errors import Corrupt, reading
-from nosync.model.identifiers import Epoch, Shard, TraceName
+from nosync.model.hash_range import HashRange
+from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.layers import Kind, LayerInfo
 from nosync.state.bloom import BLOOM, LEAST_ROWS, Words, bloom_of, words_of
 from nosync.state.canonical import rows_equal
 from nosync.state.private import make_folder, open_private
 
-FORMAT = "2"
-READABLE = ("1", FORMAT)
+FORMAT = "3"
 HASH, ROW, COUNT, ROWS_IN_GROUP = "_hash", "_row", "_count", "n"
 # Families of columns that hold a chosen value rather than a sum: absent means null, not 0.
 BEST_FAMILIES = ("min", "max", "and", "or", "value")
@@ -114,7 +114,7 @@ def write_layer(
     *,
     flow: str,
     trace: TraceName,
-    shard: Shard,
+    range: HashRange,
     lower: Epoch,
     upper: Epoch,
     kind: Kind,
@@ -126,7 +126,7 @@ def write_layer(
 
     `schema` matters only where there may be no block to take it from. `with_bloom`: with a Bloom filter for each block, unless it is small.
     """
-    facts = {"format": FORMAT, "flow": flow, "trace": trace, "shard": str(shard), "lower": str(lower), "upper": str(upper),
+    facts = {"format": FORMAT, "flow": flow, "trace": trace, "range": str(range), "lower": str(lower), "upper": str(upper),
              "kind": kind, "run": run, "rounds": "0"}  # fmt: skip
     remaining = iter(blocks)
     first = next(remaining, None)
@@ -143,7 +143,7 @@ def write_layer(
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    return LayerInfo(trace, shard, lower, upper, kind, path, rows, size, _whole_checksum(bare, checksums))
+    return LayerInfo(trace, range, lower, upper, kind, path, rows, size, _whole_checksum(bare, checksums))
 
 
 def open_layer(home: Path | str, info: LayerInfo) -> Layer:
@@ -280,7 +280,7 @@ def _map(file: Path, info: LayerInfo) -> Layer:
         if block.num_rows == 0 or block.schema.names[0] != HASH or int(metadata[b"rows"]) != block.num_rows:
             raise ValueError(f"block {number} is malformed")
         block.validate()
-        if any(metadata[name.encode()] != end.encode() for name, end in _ends(block).items() if name.encode() in metadata):
+        if any(metadata[name.encode()] != end.encode() for name, end in _ends(block).items()):
             raise ValueError(f"block {number} does not begin or end with the hash it had")  # searches skip blocks by these two
         blocks.append(block)
         checksums.append(metadata[b"checksum"].decode())
@@ -300,9 +300,9 @@ def _check_columns(layer: Layer) -> None:
 
 def _check_facts(layer: Layer) -> None:
     info, facts = layer.info, layer.schema.metadata or {}
-    if facts.get(b"format", b"").decode() not in READABLE:
+    if facts.get(b"format", b"").decode() != FORMAT:
         raise Corrupt(f'layer "{info.path}" does not have format "{FORMAT}"', RECOVER)
-    expected = {name: str(getattr(info, name)) for name in ("trace", "shard", "lower", "upper", "kind")}
+    expected = {name: str(getattr(info, name)) for name in ("trace", "range", "lower", "upper", "kind")}
     for name, value in expected.items():
         if facts.get(name.encode()) != value.encode():
             raise Corrupt(f'layer "{info.path}" does not have {name} "{value}"', RECOVER)

@@ -18,8 +18,8 @@ from nosync.journal.entries import Adopted, Computed, Restored, RolledBack
 from nosync.journal.journal import Journal, fenced_by
 from nosync.journal.names import LAYERS
 from nosync.model.errors import Conflict
-from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, TraceShard
-from nosync.model.layers import LayerInfo
+from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber
+from nosync.model.layers import LayerInfo, TraceRange
 from nosync.model.safety import Problem, Standing
 from nosync.model.store import Carrier, Disk, Remote
 from nosync.state.cover import cover
@@ -75,7 +75,7 @@ class LayerShipper:
         self.heard = 0.0
         self.placed = set(remote.sizes(LAYERS))
         self.number = journal.number
-        self.waiting: dict[TraceShard, list[LayerInfo]] = {}
+        self.waiting: dict[TraceRange, list[LayerInfo]] = {}
         self.spans: set[tuple[Epoch, Epoch]] = set()
         self._begin_again()
         self.looked = -1
@@ -120,12 +120,12 @@ class LayerShipper:
         self.bytes += self.carrier.upload(layer.path, self.disk)
         self.objects += 1
         self.placed.add(layer.path)
-        place = (layer.trace, layer.shard)
-        inside = [other for other in self.waiting[place] if within(other, layer)]
+        part = (layer.trace, layer.range)
+        inside = [other for other in self.waiting[part] if within(other, layer)]
         if inside and layer.upper > layer.lower + 1:
             self.spans.add((inside[0].lower, layer.upper))
         gone = {other.path for other in inside}
-        self.waiting[place] = [other for other in self.waiting[place] if other.path not in gone]
+        self.waiting[part] = [other for other in self.waiting[part] if other.path not in gone]
         self.behind -= sum(other.bytes for other in inside)
         for path in gone:
             self.came.pop(path, None)
@@ -147,7 +147,7 @@ class LayerShipper:
                     case Computed():
                         self.heard = now
                         for layer in entry.layers:
-                            self.waiting.setdefault((layer.trace, layer.shard), []).append(layer)
+                            self.waiting.setdefault((layer.trace, layer.range), []).append(layer)
                             self.came[layer.path] = now
                             self.behind += layer.bytes
                     case Restored() | Adopted() | RolledBack():
@@ -158,28 +158,28 @@ class LayerShipper:
     def _begin_again(self) -> None:
         self.came.clear()
         traces = self._traces()
-        self.waiting = {place: uncovered(layers, self.placed) for place, layers in traces.items()}
+        self.waiting = {part: uncovered(layers, self.placed) for part, layers in traces.items()}
         self.behind = sum(layer.bytes for layers in self.waiting.values() for layer in layers)
         self.spans = {span for layers in traces.values() for span in spans(layers, self.placed, self.journal.image.since)}
         with self.journal.lock:  # what came with a changed program has no state of earlier epochs, here or there
             self.spans |= {(Epoch(1), begun.epoch + 1) for begun in self.journal.image.begun.values()}
 
-    def _traces(self) -> dict[TraceShard, list[LayerInfo]]:
+    def _traces(self) -> dict[TraceRange, list[LayerInfo]]:
         with self.journal.lock:
             traces = self.journal.image.traces
-            return {(trace, shard): list(layers) for trace, shards in traces.items() for shard, layers in shards.items()}
+            return {(trace, held): list(layers) for trace, ranges in traces.items() for held, layers in ranges.items()}
 
     def _next(self) -> LayerInfo | None:
         """For the oldest waiting layer, if it has waited long enough: the one that collapses it and its followers."""
-        behind = [place for place, layers in self.waiting.items() if layers]
-        place = min(behind, key=lambda place: self.waiting[place][0].lower, default=None)
-        if place is None:
+        behind = [part for part, layers in self.waiting.items() if layers]
+        part = min(behind, key=lambda part: self.waiting[part][0].lower, default=None)
+        if part is None:
             return None
-        (trace, shard), waiting = place, self.waiting[place]
+        (trace, held), waiting = part, self.waiting[part]
         if self._may_wait(waiting[0]):
             return None
         with self.journal.lock:
-            known = list(self.journal.image.traces[trace][shard])
+            known = list(self.journal.image.traces[trace][held])
         return collapsing(waiting, known, self.placed)
 
     @property

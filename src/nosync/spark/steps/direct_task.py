@@ -16,7 +16,6 @@ from nosync.kernels.accumulate import grouped
 from nosync.kernels.groups import Groups
 from nosync.kernels.xxhash64 import hash_columns
 from nosync.model.identifiers import Shard
-from nosync.model.shards import lower_bounds
 from nosync.spark.steps.accumulate_task import AccumulateTask, packed
 from nosync.spark.task import CHUNK_ROWS
 
@@ -40,8 +39,8 @@ class DirectTask:
 
     def shard(self, number: Shard) -> Batches:
         """Reads, keeps what belongs to the shard, advances its state."""
-        bounds = [*lower_bounds(self.accumulate.work.shards), 1 << 64]
-        lower, last = np.uint64(bounds[number]), np.uint64(bounds[number + 1] - 1)
+        held = self.accumulate.work.held_by(number)
+        lower, last = np.uint64(held.lower), np.uint64(held.upper - 1)
         parts = []
         for rows in self._rows(self.paths):
             mine = np.flatnonzero((rows[0] >= lower) & (rows[0] <= last))

@@ -1,0 +1,45 @@
+"""Ranges of hashes: which part of a trace a layer holds.
+
+Hashes are unsigned, of 64 bits. As text, in names of files and in the journal, a range is its first and its last hash in hex, without the
+zeros at the end of the first and the f's at the end of the last: "0-f" is everything, "8-f" the upper half.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import NamedTuple
+
+DIGITS = 16
+
+
+class HashRange(NamedTuple):
+    """The hashes [lower, upper)."""
+
+    lower: int
+    upper: int
+
+    def contains(self, hash: int) -> bool:
+        return self.lower <= hash < self.upper
+
+    def overlaps(self, other: "HashRange") -> bool:
+        """Whether some hash is in both."""
+        return self.lower < other.upper and other.lower < self.upper
+
+    def positions(self, hashes: Sequence[int]) -> slice:
+        """Where its hashes stand among ascending ones."""
+        return slice(bisect_left(hashes, self.lower), bisect_left(hashes, self.upper))
+
+    def __str__(self) -> str:
+        first, last = f"{self.lower:0{DIGITS}x}", f"{self.upper - 1:0{DIGITS}x}"
+        return f"{first.rstrip('0') or '0'}-{last.rstrip('f') or 'f'}"
+
+    @staticmethod
+    def parse(text: str) -> "HashRange":
+        """`ValueError` for what is not the text of a range."""
+        first, _, last = text.partition("-")
+        found = HashRange(int(first.ljust(DIGITS, "0"), 16), int(last.ljust(DIGITS, "f"), 16) + 1)
+        if not found.lower < found.upper <= 1 << 64 or str(found) != text:
+            raise ValueError(f"{text!r} is no range of hashes")
+        return found
+
+
+ALL_HASHES = HashRange(0, 1 << 64)
