@@ -21,7 +21,7 @@ from pathlib import Path
 from nosync.journal.chain import read_chain
 from nosync.journal.entries import Computed, Merged, Opened
 from nosync.journal.journal import Journal
-from nosync.journal.past import Shelves
+from nosync.journal.past import TieredReader
 from nosync.journal.rolling import Roller
 from nosync.journal.taken import taken_from
 from nosync.model.layers import LayerInfo
@@ -111,7 +111,7 @@ def opened(home: Path) -> dict[str, float]:
     chain = read_chain(disk)
     image = chain.image()
     read = time.perf_counter()
-    taken = taken_from(["events"], Shelves(disk), chain.base, chain.records, MARKS_OF)["events"]
+    taken = taken_from(["events"], TieredReader(disk), chain.base, chain.records, MARKS_OF)["events"]
     told = time.perf_counter()
     names = [f"part-{epoch:08d}.parquet" for epoch in range(max(1, image.epoch - 999), image.epoch + 2)]
     known = taken.marks.among(names)

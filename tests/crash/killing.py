@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 import nosync as ns
 from nosync.journal.chain import read_chain
 from nosync.journal.names import RUNS
-from nosync.journal.past import Shelves, openings, slices
+from nosync.journal.past import TieredReader, openings, slices
 from nosync.state.spine import WIDTH
 from nosync.store.disk import LocalDisk
 from tests.crash.driver import suffering_flow
@@ -154,7 +154,7 @@ def kill_and_judge(spark: SparkSession, place: Path, kinds: Sequence[str], seed:
 def _files(place: Path) -> list[list[str]]:
     disk = LocalDisk(place / "home")
     chain = read_chain(disk)
-    return [entry.slices["orders"]["files"] for entry in openings(Shelves(disk, None), chain.base, chain.records)]
+    return [entry.slices["orders"]["files"] for entry in openings(TieredReader(disk, None), chain.base, chain.records)]
 
 
 def check_outputs(place: Path, newest: int) -> None:
@@ -179,7 +179,7 @@ def check_replay(spark: SparkSession, place: Path) -> None:
     """An undisturbed run over the same recorded epochs leaves the same layers and the same output, byte for byte."""
     disk = LocalDisk(place / "home")
     chain = read_chain(disk)
-    recorded = slices(openings(Shelves(disk, None), chain.base, chain.records), "orders")
+    recorded = slices(openings(TieredReader(disk, None), chain.base, chain.records), "orders")
     again = place / "again"
     again.mkdir()
     flow, _ = suffering_flow(spark, place, again)

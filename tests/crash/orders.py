@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 import nosync as ns
 from nosync.journal.chain import read_chain
-from nosync.journal.past import Shelves, openings
+from nosync.journal.past import TieredReader, openings
 from nosync.store.disk import LocalDisk
 from nosync.testing.batch import Batch
 from nosync.testing.rows import difference
@@ -60,7 +60,7 @@ def taken(home: Path) -> dict[int, list[str]]:
     """By epoch, the files that it has taken, as the journal says."""
     disk = LocalDisk(home)
     chain = read_chain(disk)
-    known = openings(Shelves(disk, None), chain.base, chain.records)
+    known = openings(TieredReader(disk, None), chain.base, chain.records)
     return {entry.epoch: [file[0] for file in entry.slices["orders"]["files"]] for entry in known}
 
 

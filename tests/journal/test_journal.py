@@ -25,7 +25,7 @@ from nosync.journal.entries import (
 from nosync.journal.image import Image, fold
 from nosync.journal.journal import Journal
 from nosync.journal.names import record_name
-from nosync.journal.past import Shelves, image_at, openings, recent_image, whole_image
+from nosync.journal.past import TieredReader, image_at, openings, recent_image, whole_image
 from nosync.journal.record import FIRST, decode, encode
 from nosync.journal.rolling import Roller
 from nosync.model.errors import Corrupt, Fenced, Invalid
@@ -211,20 +211,20 @@ def test_rolled_up_a_journal_tells_the_same(tmp_path: Path) -> None:
 
 def test_any_epoch_is_known_after_rolling_up(tmp_path: Path) -> None:
     plain, rolled = grown(tmp_path / "plain", 40, 10**9), grown(tmp_path / "rolled", 40, 10)
-    shelves = Shelves(rolled.disk)
+    reader = TieredReader(rolled.disk)
     for epoch in range(1, 41):
-        image = image_at(shelves, rolled.image, rolled.base, epoch)
+        image = image_at(reader, rolled.image, rolled.base, epoch)
         covered = [range(one.lower, one.upper) for one in image.covers("v/aggregate", epoch)[HALVES[0]]]
         assert sorted(number for some in covered for number in some) == list(range(1, epoch + 1))
-    known = openings(shelves, rolled.base, rolled.after(rolled.base))
+    known = openings(reader, rolled.base, rolled.after(rolled.base))
     assert [entry.epoch for entry in known] == list(range(1, 41))
-    assert whole_image(shelves, rolled.base, rolled.after(rolled.base)).traces == plain.image.traces
+    assert whole_image(reader, rolled.base, rolled.after(rolled.base)).traces == plain.image.traces
 
 
 def test_the_recent_past_knows_all_layers_of_the_epochs_it_speaks_of(tmp_path: Path) -> None:
     plain, rolled = grown(tmp_path / "plain", 60, 10**9), grown(tmp_path / "rolled", 60, 10)
     for segments in (1, 3, 100):
-        image = recent_image(Shelves(rolled.disk), rolled.base, rolled.after(rolled.base), segments)
+        image = recent_image(TieredReader(rolled.disk), rolled.base, rolled.after(rolled.base), segments)
         late = {one.path for one in plain.image.layers() if one.lower > image.since}
         assert {one.path for one in image.layers() if one.lower > image.since} == late
         assert image.epoch == 60 and (image.since == 0) == (segments == 100)

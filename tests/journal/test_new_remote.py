@@ -12,7 +12,7 @@ from nosync.journal.entries import Adopted, Computed, Declared, Entry, Opened, R
 from nosync.journal.image import fold
 from nosync.journal.journal import Journal
 from nosync.journal.names import ROLLUPS, TAKEN, rollup_name
-from nosync.journal.past import Shelves
+from nosync.journal.past import TieredReader
 from nosync.journal.rolling import Roller
 from nosync.journal.taken import taken_from
 from nosync.model.hash_range import ALL_HASHES
@@ -73,7 +73,7 @@ def test_what_sources_gave_is_known_there_whatever_became_of_its_summary(tmp_pat
     remote = a_remote()
     start(tmp_path / "home", remote, 2)
     other = start(tmp_path / "elsewhere", remote, 3)
-    taken = taken_from(["s"], Shelves(other.disk, remote), other.base, other.after(other.base), MARKS_OF)["s"]
+    taken = taken_from(["s"], TieredReader(other.disk, remote), other.base, other.after(other.base), MARKS_OF)["s"]
     assert taken.latest == {"number": 30}
     assert taken.marks.among([str(number) for number in range(40)]) == {str(number) for number in range(1, 31)}
 

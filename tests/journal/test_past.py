@@ -10,7 +10,7 @@ import pytest
 from nosync.journal.entries import Computed, Opened
 from nosync.journal.journal import Journal
 from nosync.journal.names import SEGMENTS
-from nosync.journal.past import Shelves, image_at, openings, recent_image, rolled_openings_of, whole_image
+from nosync.journal.past import TieredReader, image_at, openings, recent_image, rolled_openings_of, whole_image
 from nosync.journal.rolling import Roller
 from nosync.journal.taken import next_tile, taken_from
 from nosync.model.errors import Unavailable
@@ -46,39 +46,39 @@ def late(journal: Journal) -> list[Any]:
     return journal.after(journal.base)
 
 
-READERS: dict[str, Callable[[Journal, Shelves], Any]] = {
-    "a view of an old epoch": lambda journal, shelves: [
-        image_at(shelves, *journal.snapshot(), epoch).covers("v", epoch)[ALL_HASHES] for epoch in (3, 20, 39)
+READERS: dict[str, Callable[[Journal, TieredReader], Any]] = {
+    "a view of an old epoch": lambda journal, reader: [
+        image_at(reader, *journal.snapshot(), epoch).covers("v", epoch)[ALL_HASHES] for epoch in (3, 20, 39)
     ],
-    "everything": lambda journal, shelves: whole_image(shelves, journal.base, late(journal)).traces,
-    "the recent past": lambda journal, shelves: recent_image(shelves, journal.base, late(journal), 2).traces,
-    "all openings": lambda journal, shelves: openings(shelves, journal.base, late(journal)),
-    "some openings": lambda journal, shelves: rolled_openings_of(shelves, journal.base, {5, 17}, 2),
-    "what was taken": lambda journal, shelves: taken_from(["s"], shelves, journal.base, late(journal), {})["s"].latest,
-    "the next tile": lambda journal, shelves: next_tile(shelves, late(journal), {}),
+    "everything": lambda journal, reader: whole_image(reader, journal.base, late(journal)).traces,
+    "the recent past": lambda journal, reader: recent_image(reader, journal.base, late(journal), 2).traces,
+    "all openings": lambda journal, reader: openings(reader, journal.base, late(journal)),
+    "some openings": lambda journal, reader: rolled_openings_of(reader, journal.base, {5, 17}, 2),
+    "what was taken": lambda journal, reader: taken_from(["s"], reader, journal.base, late(journal), {})["s"].latest,
+    "the next tile": lambda journal, reader: next_tile(reader, late(journal), {}),
 }
 
 
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS.keys())
-def test_an_outage_stops_nobody_whose_home_has_everything(journal: Journal, read: Callable[[Journal, Shelves], Any]) -> None:
-    known = read(journal, Shelves(journal.disk, journal.remote))
-    assert read(journal, Shelves(journal.disk, Outage())) == known  # type: ignore[arg-type]
+def test_an_outage_stops_nobody_whose_home_has_everything(journal: Journal, read: Callable[[Journal, TieredReader], Any]) -> None:
+    known = read(journal, TieredReader(journal.disk, journal.remote))
+    assert read(journal, TieredReader(journal.disk, Outage())) == known  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS.keys())
 @pytest.mark.parametrize("lost", ["all", "the oldest", "the newest"])
-def test_what_the_home_lacks_is_read_from_the_remote(journal: Journal, read: Callable[[Journal, Shelves], Any], lost: str) -> None:
-    known = read(journal, Shelves(journal.disk, journal.remote))
+def test_what_the_home_lacks_is_read_from_the_remote(journal: Journal, read: Callable[[Journal, TieredReader], Any], lost: str) -> None:
+    known = read(journal, TieredReader(journal.disk, journal.remote))
     names = sorted(journal.disk.sizes("journal/segments")) if lost != "all" else list(journal.disk.sizes("journal"))
     for name in {"all": names, "the oldest": names[:1], "the newest": names[-1:]}[lost]:
         journal.disk.delete(name)
-    assert read(journal, Shelves(journal.disk, journal.remote)) == known
+    assert read(journal, TieredReader(journal.disk, journal.remote)) == known
 
 
 def test_an_old_epoch_is_read_without_what_came_long_after_it(journal: Journal) -> None:
     for name in sorted(journal.disk.sizes(SEGMENTS))[3:-1]:
         journal.disk.replace(name, b"torn")
-    assert image_at(Shelves(journal.disk), *journal.snapshot(), 3).covers("v", 3)[ALL_HASHES]
+    assert image_at(TieredReader(journal.disk), *journal.snapshot(), 3).covers("v", 3)[ALL_HASHES]
 
 
 def test_who_reads_the_past_holds_up_nobody(journal: Journal) -> None:

@@ -1,4 +1,4 @@
-"""What was taken is told in little, whatever was rolled up, rolled back, torn or lost; and telling it reads little."""
+"""What was taken is told in summary, whatever was rolled up, rolled back, torn or lost; and telling it reads little."""
 
 import random
 from pathlib import Path
@@ -9,7 +9,7 @@ from nosync.journal.chain import read_chain
 from nosync.journal.entries import Computed, Opened, RolledBack
 from nosync.journal.journal import Journal
 from nosync.journal.names import TAKEN
-from nosync.journal.past import Shelves
+from nosync.journal.past import TieredReader
 from nosync.journal.rolling import Roller
 from nosync.journal.taken import Taken, taken_from, tiles
 from nosync.model.run import this_process
@@ -51,7 +51,7 @@ def grown(home: Path, epochs: int, every: int, remote: Path | None = None) -> Jo
 
 def told(disk: LocalDisk, *others: object) -> dict[str, Taken]:
     chain = read_chain(disk)
-    return taken_from(["files", "rare"], Shelves(disk, *others), chain.base, chain.records, MARKS_OF)  # type: ignore[arg-type]
+    return taken_from(["files", "rare"], TieredReader(disk, *others), chain.base, chain.records, MARKS_OF)  # type: ignore[arg-type]
 
 
 def test_after_thousands_of_epochs_a_few_files_are_read(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_after_thousands_of_epochs_a_few_files_are_read(tmp_path: Path) -> None:
     disk = Counting(tmp_path)
     chain = read_chain(disk)
     before = disk.reads, disk.content
-    taken = taken_from(["files", "rare"], Shelves(disk), chain.base, chain.records, MARKS_OF)
+    taken = taken_from(["files", "rare"], TieredReader(disk), chain.base, chain.records, MARKS_OF)
     names = [f"{epoch}.{ending}" for epoch in range(1, 3001) for ending in ("parquet", "again")]
     assert taken["files"].marks.among([*names, "3001.parquet", "", "1"]) == set(names)
     assert (len(taken["files"].marks), taken["files"].latest, taken["rare"].latest) == (6000, {"names": names[-2:]}, {"upper": 2907})
@@ -97,7 +97,8 @@ def test_a_remote_that_is_new_to_a_long_history_is_enough_to_go_on(tmp_path: Pat
     again = Journal(LocalDisk(tmp_path / "home"), open_remote((tmp_path / "remote").as_uri()), this_process(1.0))
     assert again.base > 0
     elsewhere = Journal(LocalDisk(tmp_path / "elsewhere"), again.remote, this_process(2.0))
-    taken = taken_from(["files"], Shelves(elsewhere.disk, again.remote), elsewhere.base, elsewhere.after(elsewhere.base), MARKS_OF)["files"]
+    reader = TieredReader(elsewhere.disk, again.remote)
+    taken = taken_from(["files"], reader, elsewhere.base, elsewhere.after(elsewhere.base), MARKS_OF)["files"]
     assert len(taken.marks) == 100
 
 

@@ -2,14 +2,14 @@
 
 from nosync.journal.entries import Merged
 from nosync.journal.journal import Journal
-from nosync.journal.past import Shelves, whole_image
+from nosync.journal.past import TieredReader, whole_image
 from nosync.model.run import Runner
 from nosync.model.shards import shard_ranges
 from nosync.recovery.plan import Recompute, plan
-from nosync.recovery.restore import Recovered, hollow, recover
+from nosync.recovery.restore import Recovered, missing_a_neighbour, recover
 from nosync.recovery.survey import Survey
 from nosync.runtime.epochs import Epochs
-from nosync.state.finest import finest
+from nosync.state.leaves import leaf_layers
 from tests.simulation.program import SHAPE, DictEngine, Lasting, LastingReader
 from tests.simulation.world import Cache, World
 
@@ -48,9 +48,9 @@ def test_what_is_computed_again_leaves_its_neighbours_in_the_log() -> None:
     leaves = sorted(journal.image.traces["totals"][HALVES[1]], key=lambda layer: layer.lower)
     journal.append(Merged(engine.merge(leaves[::-1])))
     image = journal.image.copy()
-    assert hollow(image, frozenset([leaves[1].path])) == {leaves[0].path, leaves[2].path}
+    assert missing_a_neighbour(image, frozenset([leaves[1].path])) == {leaves[0].path, leaves[2].path}
     again = [Recompute(2, 2, {"totals": frozenset([HALVES[1]])})]
-    assert hollow(image, frozenset([leaves[1].path]), [], again) == set()
+    assert missing_a_neighbour(image, frozenset([leaves[1].path]), [], again) == set()
 
 
 def test_a_merged_layer_whose_inputs_were_forgotten_is_missed() -> None:
@@ -62,7 +62,7 @@ def test_a_merged_layer_whose_inputs_were_forgotten_is_missed() -> None:
     del disk.files[merged.path]
     survey = Survey(frozenset(disk.files), frozenset())
     assert plan(journal.image, survey, SHAPE) is None  # which asks for the whole past
-    lacking = plan(whole_image(Shelves(disk), 0, journal.after(0)), survey, SHAPE)
+    lacking = plan(whole_image(TieredReader(disk), 0, journal.after(0)), survey, SHAPE)
     assert lacking is not None and not lacking.missing  # where the inputs are
 
 
@@ -75,4 +75,4 @@ def test_epochs_that_cancel_out_are_recomputed_to_nothing_and_not_to_what_is_lef
     assert (done.jobs, done.recomputed) == (1, 2)
     image = journal.image
     assert engine._state("parities", lambda name: image.covers(name, image.epoch)) == {0: 6, 1: 1}
-    assert [(layer.lower, layer.upper) for layer in finest(image.traces["parities"][HALVES[1]])] == [(1, 2), (2, 4)]  # none of epoch 2
+    assert [(layer.lower, layer.upper) for layer in leaf_layers(image.traces["parities"][HALVES[1]])] == [(1, 2), (2, 4)]  # none of epoch 2

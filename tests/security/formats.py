@@ -34,7 +34,7 @@ from nosync.journal.entries import (
 )
 from nosync.journal.image import fold
 from nosync.journal.names import openings_name, rollup_name, segment_name, taken_name
-from nosync.journal.past import Shelves, rolled_openings, whole_image
+from nosync.journal.past import TieredReader, rolled_openings, whole_image
 from nosync.journal.record import Record, decode, encode, pack, pack_openings
 from nosync.journal.taken import from_bytes, gathered, taken_from, to_bytes
 from nosync.kernels.accumulate import Accumulation
@@ -115,7 +115,7 @@ def read_records(content: bytes, folder: Path) -> None:
     chain = Chain(None, list(decode(content, 1, "-")))
     image = chain.image()
     image.copy().forget_past(image.epoch + 1)
-    taken = taken_from(["files"], Shelves(LocalDisk(folder)), 0, chain.records, {})
+    taken = taken_from(["files"], TieredReader(LocalDisk(folder)), 0, chain.records, {})
     _ = list(taken["files"]), taken["files"].latest
     if image.declared is not None:
         with suppress(*MALFORMED):  # `Home` says so
@@ -127,12 +127,13 @@ def read_rolled(content: bytes, folder: Path) -> None:
     disk = LocalDisk(folder)
     segment = segment_name(1, len(RECORDS))
     disk.replace(segment, content)
-    for read in (lambda: whole_image(Shelves(disk), len(RECORDS), []), lambda: list(rolled_openings(Shelves(disk), len(RECORDS)))):
+    reader = TieredReader(disk)
+    for read in (lambda: whole_image(reader, len(RECORDS), []), lambda: list(rolled_openings(reader, len(RECORDS)))):
         with suppress(Corrupt):
             read()
     disk.replace(segment, pack(RECORDS))
     disk.replace(openings_name(segment), content)
-    list(rolled_openings(Shelves(disk), len(RECORDS)))
+    list(rolled_openings(TieredReader(disk), len(RECORDS)))
 
 
 ROLLUP = Rollup(len(ENTRIES), "ab", "cd", fold(ENTRIES))
@@ -169,7 +170,7 @@ def read_tile(content: bytes, folder: Path) -> None:
     disk = LocalDisk(folder)
     disk.replace(segment_name(1, len(RECORDS)), pack(RECORDS))
     disk.replace(taken_name(1, len(RECORDS)), content)
-    taken = taken_from(["files"], Shelves(disk), len(RECORDS), [], MARKS_OF)["files"]
+    taken = taken_from(["files"], TieredReader(disk), len(RECORDS), [], MARKS_OF)["files"]
     assert from_bytes(content) is not None or taken.marks.among(["a", "nothing"]) == {"a"}
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nosync.duties.upkeep import Upkeep
 from nosync.journal.entries import Merged, Opened
 from nosync.journal.journal import Journal
-from nosync.journal.past import Shelves, openings
+from nosync.journal.past import TieredReader, openings
 from nosync.journal.taken import taken_from
 from nosync.model.run import Runner
 from nosync.recovery.plan import Shape
@@ -64,13 +64,13 @@ class Life:
 
     def openings(self) -> list[Opened]:
         """Every epoch of the one history, from the journal."""
-        shelves = Shelves(self.history.disk, self.history.remote)
-        return openings(shelves, self.journal.base, self.journal.after(self.journal.base))
+        reader = TieredReader(self.history.disk, self.history.remote)
+        return openings(reader, self.journal.base, self.journal.after(self.journal.base))
 
     def position(self) -> int:
-        """Where the source goes on, from what is told in little; it must be what all openings tell."""
-        shelves = Shelves(self.history.disk, self.history.remote)
-        taken = taken_from(["lasting"], shelves, self.journal.base, self.journal.after(self.journal.base), MARKS_OF)["lasting"]
+        """Where the source goes on, from what is told in summary; it must be what all openings tell."""
+        reader = TieredReader(self.history.disk, self.history.remote)
+        taken = taken_from(["lasting"], reader, self.journal.base, self.journal.after(self.journal.base), MARKS_OF)["lasting"]
         known = [str(slice["last"]) for slice in taken]
         last = str(taken.latest["last"]) if taken.latest else None
         if last != max(known, key=int, default=None) or len(taken.marks) != len(known) or taken.marks.among(known) != set(known):

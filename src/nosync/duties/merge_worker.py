@@ -10,7 +10,7 @@ from nosync.model.layers import LayerInfo
 from nosync.state.expiry import Expired
 from nosync.state.layer import open_layer, verify, write_layer
 from nosync.state.merge import merge_diffs, merge_upserts, union_schema
-from nosync.tiers.background import arguments, step_back
+from nosync.tiers.background import arguments, lower_priority
 
 LOWEST = 19
 
@@ -43,7 +43,7 @@ def merge(home: str, flow: str, run: str, order: dict[str, Any]) -> LayerInfo:
 
 def main() -> None:
     home, flow, run = arguments()
-    step_back(LOWEST)
+    lower_priority(LOWEST)
     for line in sys.stdin:
         try:
             answer = merge(home, flow, run, json.loads(line)).to_json()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from nosync.journal.entries import Opened, Trimmed
 from nosync.journal.journal import Journal
 from nosync.journal.names import source_folder
-from nosync.journal.past import Shelves, rolled_openings_of
+from nosync.journal.past import TieredReader, rolled_openings_of
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, epochs
 from nosync.model.safety import Standing, trimmable
 from nosync.model.source import Slice
@@ -69,7 +69,7 @@ class Trimmer:
             base, known = journal.base, {epoch: journal.image.opened[epoch] for epoch in rolled if epoch in journal.image.opened}
         rolled -= known.keys()
         if rolled:
-            known |= rolled_openings_of(Shelves(journal.disk, journal.remote), base, rolled, len(rolled))
+            known |= rolled_openings_of(TieredReader(journal.disk, journal.remote), base, rolled, len(rolled))
         return [known[epoch] for epoch in sorted(known)]
 
     def _delete(self, names: list[str]) -> None:

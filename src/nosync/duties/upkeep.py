@@ -13,7 +13,7 @@ from nosync.duties.trimming import BATCH, Trim, Trimmer
 from nosync.journal.entries import Reached
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
-from nosync.journal.past import Shelves, recent_image
+from nosync.journal.past import TieredReader, recent_image
 from nosync.journal.rolling import ROLL_RECORDS, Roller
 from nosync.journal.taken import MarksOf
 from nosync.model.errors import OutcomeUnknown, Unavailable
@@ -148,7 +148,7 @@ class Upkeep:
     def _far_image(self) -> Image:
         with self.journal.lock:
             base, records = self.journal.base, self.journal.after(self.journal.base)
-        return recent_image(Shelves(self.disk, self.remote), base, records, LOOK_SEGMENTS)
+        return recent_image(TieredReader(self.disk, self.remote), base, records, LOOK_SEGMENTS)
 
 
 def _each(parts: Sequence[Duty]) -> bool:

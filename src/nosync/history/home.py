@@ -14,7 +14,7 @@ from nosync.history.record import ViewRecord
 from nosync.journal.chain import read_chain
 from nosync.journal.entries import Opened
 from nosync.journal.image import Image
-from nosync.journal.past import Shelves, image_at, openings
+from nosync.journal.past import TieredReader, image_at, openings
 from nosync.journal.record import NOT_OURS
 from nosync.model.errors import Corrupt, Invalid, NotInHistory, reading
 from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber
@@ -22,8 +22,8 @@ from nosync.model.layers import Covers
 from nosync.model.moment import At
 from nosync.model.picture import Picture
 from nosync.model.store import Store
-from nosync.state.finest import finest
 from nosync.state.layer import open_layer, verify
+from nosync.state.leaves import leaf_layers
 from nosync.store.disk import LocalDisk
 from nosync.tiers.host import synced_number
 from nosync.tiers.progress import epoch_before
@@ -141,11 +141,11 @@ class Past:
     base: RecordNumber
 
     def image_at(self, image: Image, epoch: Epoch, number: RecordNumber = NO_RECORD) -> Image:
-        return image_at(Shelves(self.disk, self.remote), image, self.base, epoch, number)
+        return image_at(TieredReader(self.disk, self.remote), image, self.base, epoch, number)
 
     def openings(self) -> list[Opened]:
         """All that were rolled up."""
-        return openings(Shelves(self.disk, self.remote), self.base, ())
+        return openings(TieredReader(self.disk, self.remote), self.base, ())
 
 
 def covers_at(image: Image, record: ViewRecord, name: str, at: Epoch | None, past: Past) -> Covers:
@@ -160,7 +160,7 @@ def covers_at(image: Image, record: ViewRecord, name: str, at: Epoch | None, pas
         raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=hint)
     known = past.image_at(image, epoch, begun.number if begun else NO_RECORD)
     for layers in known.traces.get(record.trace, {}).values():
-        spanning = next((layer for layer in finest(layers) if layer.lower <= epoch < layer.upper - 1), None)
+        spanning = next((layer for layer in leaf_layers(layers) if layer.lower <= epoch < layer.upper - 1), None)
         if spanning is not None:
             hint = f"Ask for epoch {spanning.lower - 1} or {spanning.upper - 1}: those between were computed at once after a failure."
             raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=hint)

@@ -16,7 +16,7 @@ from nosync.journal.entries import Entry, Opened, Reached, Started
 from nosync.journal.image import Image
 from nosync.journal.joining import histories
 from nosync.journal.names import RUNS, numbers_in, own, record_name, rollup_name, run_name
-from nosync.journal.past import Shelves
+from nosync.journal.past import TieredReader
 from nosync.journal.recent import Recent
 from nosync.journal.record import Record, decode, encode
 from nosync.journal.taken import telling
@@ -221,7 +221,7 @@ class Journal:
         from. A newer one in the home may be torn.
         """
         assert self.chain.rollup is not None
-        contents = telling(Shelves(self.disk), self.base)
+        contents = telling(TieredReader(self.disk), self.base)
         contents[rollup_name(self.base, self.chain.rollup.image.epoch)] = self.chain.rollup.content()
         for name, content in contents.items():
             remote.replace(name, content)

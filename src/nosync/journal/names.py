@@ -4,7 +4,7 @@
     journal/records/<number>        records from that number on (one in a home, several on a remote)
     journal/segments/<first>-<last> the records that were rolled up, compressed
     journal/openings/<first>-<last> only the openings among them, for sources that must know all they ever gave
-    journal/taken/<first>-<last>    what those openings took, in little (see `taken`)
+    journal/taken/<first>-<last>    a summary of what those openings took (see `taken`)
     journal/rollups/<number>-<epoch> the flow as of that record
     layers/<trace>/<hashes>/        layers, by the range of hashes that they hold (see `model.hash_range`)
     input/<source>/                 rows that cannot be had again

@@ -19,8 +19,8 @@ from nosync.model.store import Store
 T = TypeVar("T")
 
 
-class Shelves:
-    """The past may lie in the home or, after a loss, only on the remote: looked for in this order."""
+class TieredReader:
+    """Reads from several tiers, in order: the past may lie in the home or, after a loss, only on the remote."""
 
     def __init__(self, *stores: Store | None) -> None:
         self._stores = [store for store in stores if store is not None]
@@ -34,28 +34,28 @@ class Shelves:
             found |= store.sizes(folder)
         return {name: found[name] for name in own(found)}
 
-    def nearest(self, tell: "Callable[[Shelves], T]") -> T:
+    def nearest(self, tell: "Callable[[TieredReader], T]") -> T:
         """What the first stores tell. Farther ones are asked only where these lack something, which they say by `Corrupt`: an outage
         stops nobody who has all he needs at home.
         """
         for count in range(1, len(self._stores)):
             with suppress(Corrupt):
-                return tell(Shelves(*self._stores[:count]))
+                return tell(TieredReader(*self._stores[:count]))
         return tell(self)
 
 
-def image_at(shelves: Shelves, now: Image, base: RecordNumber, epoch: Epoch, number: RecordNumber = NO_RECORD) -> Image:
+def image_at(reader: TieredReader, now: Image, base: RecordNumber, epoch: Epoch, number: RecordNumber = NO_RECORD) -> Image:
     """An image whose covers are known as of an epoch: the given one (rolled up at `base`), or one from the roll-up before that epoch on, as
     of record `number` at least.
     """
     if epoch >= now.since:
         return now
-    return shelves.nearest(lambda some: _image_at(some, base, epoch, number))
+    return reader.nearest(lambda some: _image_at(some, base, epoch, number))
 
 
-def _image_at(shelves: Shelves, base: RecordNumber, epoch: Epoch, number: RecordNumber) -> Image:
-    image = _rollup_before(shelves, epoch)
-    for records in _past(shelves, base, image.number):
+def _image_at(reader: TieredReader, base: RecordNumber, epoch: Epoch, number: RecordNumber) -> Image:
+    image = _rollup_before(reader, epoch)
+    for records in _past(reader, base, image.number):
         if image.epoch >= epoch and image.number >= number:
             break
         for record in records:
@@ -63,39 +63,39 @@ def _image_at(shelves: Shelves, base: RecordNumber, epoch: Epoch, number: Record
     return image
 
 
-def _rollup_before(shelves: Shelves, epoch: Epoch) -> Image:
+def _rollup_before(reader: TieredReader, epoch: Epoch) -> Image:
     """The newest roll-up that is not behind the epoch, or the empty beginning."""
-    for name in sorted(shelves.sizes(ROLLUPS), reverse=True):
+    for name in sorted(reader.sizes(ROLLUPS), reverse=True):
         if numbers_in(name)[1] <= epoch:
-            found = read_rollup(shelves.read(name) or b"", name)
+            found = read_rollup(reader.read(name) or b"", name)
             if found is not None:
                 return found.image
     return Image()
 
 
-def whole_image(shelves: Shelves, base: RecordNumber, records: Iterable[Record]) -> Image:
+def whole_image(reader: TieredReader, base: RecordNumber, records: Iterable[Record]) -> Image:
     """Every entry ever, folded: what a recovery needs when something old is lost. Costs O(history)."""
-    image = shelves.nearest(lambda some: _folded(past_records(some, base)))
+    image = reader.nearest(lambda some: _folded(past_records(some, base)))
     for record in records:
         if record.number > image.number:
             _apply(image, record)
     return image
 
 
-def recent_image(shelves: Shelves, base: RecordNumber, records: Iterable[Record], segments: int) -> Image:
+def recent_image(reader: TieredReader, base: RecordNumber, records: Iterable[Record], segments: int) -> Image:
     """As `whole_image`, of the last so many segments alone: it knows every layer of epochs after its `since`."""
-    image = shelves.nearest(lambda some: _recent_image(some, base, segments))
+    image = reader.nearest(lambda some: _recent_image(some, base, segments))
     for record in records:
         _apply(image, record)
     return image
 
 
-def _recent_image(shelves: Shelves, base: RecordNumber, segments: int) -> Image:
-    chosen = list(islice(_segments_back(shelves, base, NO_RECORD), segments))
+def _recent_image(reader: TieredReader, base: RecordNumber, segments: int) -> Image:
+    chosen = list(islice(_segments_back(reader, base, NO_RECORD), segments))
     before = numbers_in(chosen[-1])[0] - 1 if chosen else 0
-    found = next((read_rollup(shelves.read(name) or b"", name) for name in shelves.sizes(ROLLUPS) if numbers_in(name)[0] == before), None)
+    found = next((read_rollup(reader.read(name) or b"", name) for name in reader.sizes(ROLLUPS) if numbers_in(name)[0] == before), None)
     image = found.image if found else Image()
-    for record in chain.from_iterable(_past(shelves, base, image.number)):
+    for record in chain.from_iterable(_past(reader, base, image.number)):
         _apply(image, record)
     return image
 
@@ -107,44 +107,44 @@ def _folded(records: Iterable[Record]) -> Image:
     return image
 
 
-def past_records(shelves: Shelves, base: RecordNumber) -> Iterator[Record]:
+def past_records(reader: TieredReader, base: RecordNumber) -> Iterator[Record]:
     """All records that were rolled up, oldest first."""
-    return (record for records in _past(shelves, base, NO_RECORD) for record in records)
+    return (record for records in _past(reader, base, NO_RECORD) for record in records)
 
 
-def _past(shelves: Shelves, base: RecordNumber, after: RecordNumber) -> Iterator[list[Record]]:
+def _past(reader: TieredReader, base: RecordNumber, after: RecordNumber) -> Iterator[list[Record]]:
     """The records from `after` + 1 to the roll-up at `base`, segment by segment."""
-    for name in _segments(shelves, base, after):
-        records = read_segment(shelves, name)
+    for name in _segments(reader, base, after):
+        records = read_segment(reader, name)
         if not records:
             raise _missing(numbers_in(name)[1])
         yield records
 
 
-def _segments(shelves: Shelves, base: RecordNumber, after: RecordNumber) -> list[str]:
+def _segments(reader: TieredReader, base: RecordNumber, after: RecordNumber) -> list[str]:
     """Their names, oldest first."""
-    return list(_segments_back(shelves, base, after))[::-1]
+    return list(_segments_back(reader, base, after))[::-1]
 
 
-def _segments_back(shelves: Shelves, base: RecordNumber, after: RecordNumber) -> Iterator[str]:
+def _segments_back(reader: TieredReader, base: RecordNumber, after: RecordNumber) -> Iterator[str]:
     """Their names, the newest first. Found from their end: one that was given up may lie about, torn."""
     ending: dict[RecordNumber, list[str]] = {}
-    for name in shelves.sizes(SEGMENTS) if base > after else ():
+    for name in reader.sizes(SEGMENTS) if base > after else ():
         ending.setdefault(numbers_in(name)[1], []).append(name)
     while base > after:
         names = ending.get(base, [])
-        whole = names if len(names) == 1 else [name for name in names if read_segment(shelves, name)]
+        whole = names if len(names) == 1 else [name for name in names if read_segment(reader, name)]
         if not whole:
             raise _missing(base)
         yield whole[0]
         base = numbers_in(whole[0])[0] - 1
 
 
-def whole_segments(shelves: Shelves, base: RecordNumber) -> list[str]:
+def whole_segments(reader: TieredReader, base: RecordNumber) -> list[str]:
     """The names of all segments up to the roll-up at `base`, each of them read."""
-    names = _segments(shelves, base, NO_RECORD)
+    names = _segments(reader, base, NO_RECORD)
     for name in names:
-        if not read_segment(shelves, name):
+        if not read_segment(reader, name):
             raise _missing(numbers_in(name)[1])
     return names
 
@@ -156,17 +156,17 @@ def _missing(number: RecordNumber) -> Corrupt:
     )
 
 
-def read_segment(shelves: Shelves, name: str) -> list[Record]:
+def read_segment(reader: TieredReader, name: str) -> list[Record]:
     """Its records; none when it is not whole."""
     first, last = numbers_in(name)
-    found = list(decode(unpack(shelves.read(name)), first, None))
+    found = list(decode(unpack(reader.read(name)), first, None))
     return found if len(found) == last - first + 1 else []
 
 
-def openings(shelves: Shelves, base: RecordNumber, records: Iterable[Record]) -> list[Opened]:
+def openings(reader: TieredReader, base: RecordNumber, records: Iterable[Record]) -> list[Opened]:
     """Every opening of the one history, oldest first. What was rolled back is left out."""
     found: dict[Epoch, Opened] = {}
-    rolled = shelves.nearest(lambda some: list(rolled_openings(some, base)))
+    rolled = reader.nearest(lambda some: list(rolled_openings(some, base)))
     for entry in chain(rolled, (entry for record in records for entry in record.entries)):
         if isinstance(entry, Opened):
             found[entry.epoch] = entry
@@ -175,38 +175,38 @@ def openings(shelves: Shelves, base: RecordNumber, records: Iterable[Record]) ->
     return [found[epoch] for epoch in sorted(found)]
 
 
-def rolled_openings(shelves: Shelves, base: RecordNumber) -> Iterator[Entry]:
+def rolled_openings(reader: TieredReader, base: RecordNumber) -> Iterator[Entry]:
     """What was opened and rolled back in the records up to the roll-up at `base`, and perhaps more of them."""
-    for name in _segments(shelves, base, NO_RECORD):
-        yield from _openings_in(shelves, name)
+    for name in _segments(reader, base, NO_RECORD):
+        yield from _openings_in(reader, name)
 
 
-def _openings_in(shelves: Shelves, segment: str) -> Iterator[Entry]:
-    short = unpack(shelves.read(openings_name(segment)))
+def _openings_in(reader: TieredReader, segment: str) -> Iterator[Entry]:
+    short = unpack(reader.read(openings_name(segment)))
     if short:
         with reading(f'"{openings_name(segment)}"', NOT_OURS):
             entries = [from_json(json.loads(line)) for line in short.split(b"\n")]
         yield from entries
         return
-    records = read_segment(shelves, segment)
+    records = read_segment(reader, segment)
     if not records:
         raise _missing(numbers_in(segment)[1])
     yield from (entry for record in records for entry in record.entries)
 
 
-def rolled_openings_of(shelves: Shelves, base: RecordNumber, epochs: Container[Epoch], count: int) -> dict[Epoch, Opened]:
+def rolled_openings_of(reader: TieredReader, base: RecordNumber, epochs: Container[Epoch], count: int) -> dict[Epoch, Opened]:
     """The openings of `count` epochs that were computed and rolled up, from the newest segment back, as far as needed. An epoch that was
     rolled back and opened again has two: the newer one counts.
     """
-    return shelves.nearest(lambda some: _rolled_openings_of(some, base, epochs, count))
+    return reader.nearest(lambda some: _rolled_openings_of(some, base, epochs, count))
 
 
-def _rolled_openings_of(shelves: Shelves, base: RecordNumber, epochs: Container[Epoch], count: int) -> dict[Epoch, Opened]:
+def _rolled_openings_of(reader: TieredReader, base: RecordNumber, epochs: Container[Epoch], count: int) -> dict[Epoch, Opened]:
     found: dict[Epoch, Opened] = {}
-    for name in _segments_back(shelves, base, NO_RECORD):
+    for name in _segments_back(reader, base, NO_RECORD):
         if len(found) == count:
             break
-        here = [entry for entry in _openings_in(shelves, name) if isinstance(entry, Opened) and entry.epoch in epochs]
+        here = [entry for entry in _openings_in(reader, name) if isinstance(entry, Opened) and entry.epoch in epochs]
         found = {entry.epoch: entry for entry in here} | found
     return found
 

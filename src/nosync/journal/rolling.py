@@ -13,7 +13,7 @@ from itertools import pairwise
 from nosync.journal.chain import Rollup
 from nosync.journal.journal import Journal
 from nosync.journal.names import RECORDS, numbers_in, openings_name, own, rollup_name, segment_name
-from nosync.journal.past import Shelves
+from nosync.journal.past import TieredReader
 from nosync.journal.record import pack, pack_openings
 from nosync.journal.taken import MarksOf, next_tile
 from nosync.model.identifiers import RecordNumber
@@ -57,7 +57,7 @@ class Roller:
         records = [record for record in self.journal.after(self.journal.base) if record.number <= rollup.number]
         segment = segment_name(records[0].number, rollup.number)
         summary = rollup_name(rollup.number, rollup.image.epoch)
-        taken, content, inside = next_tile(Shelves(self.disk, self.remote), records, self.marks_of)
+        taken, content, inside = next_tile(TieredReader(self.disk, self.remote), records, self.marks_of)
         self._write({segment: pack(records), openings_name(segment): pack_openings(records), taken: content})
         self._write({summary: rollup.content()})
         self.journal.look()

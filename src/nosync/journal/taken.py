@@ -1,4 +1,4 @@
-"""What was ever taken from each source, in little: opening a flow after a million epochs reads a few files, not a million slices.
+"""A summary of what was ever taken from each source: opening a flow after a million epochs reads a few files, not a million slices.
 
     journal/taken/<first>-<last>   a *tile*: of the openings among these records, without what was rolled back
         one line with the xxh3-64 of the rest in hex
@@ -22,7 +22,7 @@ import xxhash
 
 from nosync.journal.entries import Entry, Opened, RolledBack
 from nosync.journal.names import TAKEN, numbers_in, taken_name
-from nosync.journal.past import Shelves, openings, rolled_openings, slices, whole_segments
+from nosync.journal.past import TieredReader, openings, rolled_openings, slices, whole_segments
 from nosync.journal.record import Record
 from nosync.model import source
 from nosync.model.errors import MALFORMED
@@ -130,37 +130,37 @@ def tiles(names: Iterable[str], base: RecordNumber) -> list[str] | None:
     return found
 
 
-def telling(shelves: Shelves, base: RecordNumber) -> dict[str, bytes]:
+def telling(reader: TieredReader, base: RecordNumber) -> dict[str, bytes]:
     """Files, with their contents, that tell all that was taken in the records up to `base`: tiles, or segments where one is not whole."""
-    names = tiles(shelves.sizes(TAKEN), base)
-    contents = {name: shelves.read(name) or b"" for name in names or ()}
+    names = tiles(reader.sizes(TAKEN), base)
+    contents = {name: reader.read(name) or b"" for name in names or ()}
     if names is not None and all(from_bytes(content) is not None for content in contents.values()):
         return contents
-    return {name: shelves.read(name) or b"" for name in whole_segments(shelves, base)}
+    return {name: reader.read(name) or b"" for name in whole_segments(reader, base)}
 
 
-def next_tile(shelves: Shelves, records: Sequence[Record], marks_of: MarksOf) -> tuple[str, bytes, list[str]]:
+def next_tile(reader: TieredReader, records: Sequence[Record], marks_of: MarksOf) -> tuple[str, bytes, list[str]]:
     """For records that are about to be rolled up: the name and content of their tile, and the tiles that it takes in."""
-    return shelves.nearest(lambda some: _next_tile(some, records, marks_of))
+    return reader.nearest(lambda some: _next_tile(some, records, marks_of))
 
 
-def _next_tile(shelves: Shelves, records: Sequence[Record], marks_of: MarksOf) -> tuple[str, bytes, list[str]]:
+def _next_tile(reader: TieredReader, records: Sequence[Record], marks_of: MarksOf) -> tuple[str, bytes, list[str]]:
     first, last = records[0].number, records[-1].number
     found, floor = gathered(_entries(records), marks_of)
-    names = tiles(shelves.sizes(TAKEN), first - 1)
+    names = tiles(reader.sizes(TAKEN), first - 1)
     inside: list[str] = []
     for name in names or ():
         lower, upper = numbers_in(name)
         if floor is not None or upper - lower > last - first:
             break
-        older = from_bytes(shelves.read(name))
+        older = from_bytes(reader.read(name))
         if older is None:
             names = None
             break
         found, first = joined(older, found), lower
         inside.append(name)
     if names is None or floor is not None:
-        everything = chain(rolled_openings(shelves, records[0].number - 1), _entries(records))
+        everything = chain(rolled_openings(reader, records[0].number - 1), _entries(records))
         return taken_name(RecordNumber(1), last), to_bytes(gathered(everything, marks_of)[0]), names or []
     return taken_name(first, last), to_bytes(found), inside
 
@@ -201,26 +201,26 @@ class Taken(Iterable[Slice]):
 
 
 def taken_from(
-    sources: Iterable[str], shelves: Shelves, base: RecordNumber, records: Sequence[Record], marks_of: MarksOf
+    sources: Iterable[str], reader: TieredReader, base: RecordNumber, records: Sequence[Record], marks_of: MarksOf
 ) -> dict[str, Taken]:
     """By source, all that was taken in the records up to `base` and in those behind it."""
-    parts = shelves.nearest(lambda some: _parts(some, base, records, marks_of))
+    parts = reader.nearest(lambda some: _parts(some, base, records, marks_of))
 
     def taken(name: str) -> Taken:
         latest = next((part.latest[name] for part in reversed(parts) if name in part.latest), None)
         marks = Marks(part.marks[name] for part in parts if name in part.marks)
-        return Taken(lambda: slices(openings(shelves, base, records), name), latest, marks)
+        return Taken(lambda: slices(openings(reader, base, records), name), latest, marks)
 
     return {name: taken(name) for name in sources}
 
 
-def _parts(shelves: Shelves, base: RecordNumber, records: Sequence[Record], marks_of: MarksOf) -> list[Tile]:
+def _parts(reader: TieredReader, base: RecordNumber, records: Sequence[Record], marks_of: MarksOf) -> list[Tile]:
     """Oldest first; a single one, made of everything, where the tiles do not tell."""
-    names = tiles(shelves.sizes(TAKEN), base)
-    rolled = [from_bytes(shelves.read(name)) for name in reversed(names or [])]
+    names = tiles(reader.sizes(TAKEN), base)
+    rolled = [from_bytes(reader.read(name)) for name in reversed(names or [])]
     known = [tile for tile in rolled if tile is not None]
     newest, floor = gathered(_entries(records), marks_of)
     overtaken = floor is not None and any(tile.highest > floor for tile in known)
     if names is None or len(known) < len(rolled) or overtaken:
-        return [gathered(chain(rolled_openings(shelves, base), _entries(records)), marks_of)[0]]
+        return [gathered(chain(rolled_openings(reader, base), _entries(records)), marks_of)[0]]
     return [*known, newest]

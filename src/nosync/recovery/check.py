@@ -13,7 +13,7 @@ from nosync.journal.chain import Chain, believed, read_chain, read_rollup
 from nosync.journal.entries import Opened
 from nosync.journal.image import Image
 from nosync.journal.names import INPUT, LAYERS, RECORDS, ROLLUPS, RUNS, SEGMENTS, numbers_in, own, source_folder
-from nosync.journal.past import Shelves, read_segment, whole_image
+from nosync.journal.past import TieredReader, read_segment, whole_image
 from nosync.model.errors import Corrupt, Invalid
 from nosync.model.identifiers import RecordNumber
 from nosync.model.layers import LayerInfo
@@ -79,7 +79,7 @@ def check(home: Path, remote: Remote | None, boot: str, quick: bool = False) -> 
     chain = believed(chains["home"], chains["remote"]) if remote is not None else chains["home"]
     if not chain.number:
         raise Invalid(f'"{home}" is not the home of a flow', hint="Give the folder that was passed as home=, or --remote if it is lost.")
-    image, forgotten = _whole_image(chain, Shelves(*stores.values()))
+    image, forgotten = _whole_image(chain, TieredReader(*stores.values()))
     doubted = doubtful(chains["home"], synced_number(disk, chains["home"]), boot)
     records = {name: _records(stores[name], chains[name], listed[name]) for name in stores}
     holdings = {"home": _in_home(image, disk, quick, doubted)}
@@ -88,17 +88,17 @@ def check(home: Path, remote: Remote | None, boot: str, quick: bool = False) -> 
     return Findings(image, forgotten, max(0, chain.number - chains["home"].number), records, holdings)
 
 
-def _whole_image(chain: Chain, shelves: Shelves) -> tuple[Image, str]:
+def _whole_image(chain: Chain, reader: TieredReader) -> tuple[Image, str]:
     try:
-        return whole_image(shelves, chain.base, chain.records), ""
+        return whole_image(reader, chain.base, chain.records), ""
     except Corrupt as error:
         return chain.image(), error.message
 
 
 def _records(store: Store, chain: Chain, listed: Iterable[str]) -> Records:
-    shelves = Shelves(store)
+    reader = TieredReader(store)
     rollups = {name: read_rollup(store.read(name) or b"", name) is not None for name in own(store.sizes(ROLLUPS))}
-    segments = {name: bool(read_segment(shelves, name)) for name in own(store.sizes(SEGMENTS))}
+    segments = {name: bool(read_segment(reader, name)) for name in own(store.sizes(SEGMENTS))}
     return Records(
         number=chain.number,
         base=chain.base,

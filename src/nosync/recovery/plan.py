@@ -20,7 +20,7 @@ from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName, epochs
 from nosync.model.layers import LayerInfo, TraceRange
 from nosync.recovery.survey import Survey
 from nosync.state.cover import cover
-from nosync.state.finest import finest, within
+from nosync.state.leaves import leaf_layers, within
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +141,11 @@ def _outputs(layers: Iterable[LayerInfo], image: Image, shape: Shape, trace: Tra
 
 
 def _missing(layers: list[LayerInfo], chosen: Iterable[LayerInfo], unreleased: Epoch | None, since: Epoch) -> list[LayerInfo]:
-    """The finest layers whose updates are in no chosen one. A sink needs only what it has not had.
+    """The leaf layers whose updates are in no chosen one. A sink needs only what it has not had.
 
-    Of a merged layer that begins up to epoch `since` the image has forgotten some of the finer ones: it counts among the finest.
+    Of a merged layer that begins up to epoch `since` the image has forgotten some of the finer ones: it counts among the leaves.
     """
-    there, fine = list(chosen), finest(layers)
+    there, fine = list(chosen), leaf_layers(layers)
     coarse = [layer for layer in layers if layer.lower <= since and layer.upper > layer.lower + 1 and layer not in fine]
     return [
         leaf for leaf in (*fine, *coarse)
@@ -200,7 +200,7 @@ def _earlier(job: Recompute, traces: Layers, readable: Layers, shape: Shape) -> 
             if part[0] not in closure or part[0] in shape.sinks or part[0] in shape.records:
                 continue
             before = cover(readable[part], first - 1)
-            gaps = [leaf for leaf in finest(layers) if leaf.lower < first and not any(within(leaf, layer) for layer in before)]
+            gaps = [leaf for leaf in leaf_layers(layers) if leaf.lower < first and not any(within(leaf, layer) for layer in before)]
             start = min([start, *(leaf.lower for leaf in gaps)])
         if start == first:
             return Recompute(first, job.last, job.targets)
@@ -231,7 +231,7 @@ def _below(job: Recompute, readable: Layers, shape: Shape) -> set[str]:
 
 def told(layers: Layers, job: Recompute, records: Iterable[TraceName]) -> list[LayerInfo]:
     """What records hold of the epochs of a job."""
-    of_them = [layer for part, found in layers.items() if part[0] in records for layer in finest(found)]
+    of_them = [layer for part, found in layers.items() if part[0] in records for layer in leaf_layers(found)]
     return [layer for layer in of_them if job.first <= layer.lower and layer.upper <= job.last + 1]
 
 
@@ -239,7 +239,7 @@ def _has_records(job: Recompute, traces: Layers, readable: Layers, shape: Shape)
     """Whether all that was told in these epochs can be read, epoch by epoch where it is needed so."""
     wanted = _closure(job, shape) & shape.records
     there = {layer.path for layer in told(readable, job, wanted)}
-    known = [leaf for part, layers in traces.items() if part[0] in wanted for leaf in finest(layers)]
+    known = [leaf for part, layers in traces.items() if part[0] in wanted for leaf in leaf_layers(layers)]
     return all(leaf.path in there for leaf in known if leaf.lower <= job.last and leaf.upper > job.first)
 
 

@@ -10,7 +10,7 @@ from nosync.journal.chain import Chain
 from nosync.journal.entries import Restored, RolledBack
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
-from nosync.journal.past import Shelves, whole_image
+from nosync.journal.past import TieredReader, whole_image
 from nosync.journal.record import Record
 from nosync.model.engine import CoversOf, Engine
 from nosync.model.errors import Corrupt
@@ -19,7 +19,7 @@ from nosync.model.layers import Covers, Kind, LayerInfo, TraceRange
 from nosync.model.store import Disk, Remote
 from nosync.recovery.plan import Plan, Recompute, Shape, plan, told
 from nosync.recovery.survey import Verify, intact, survey
-from nosync.state.finest import finest, within
+from nosync.state.leaves import leaf_layers, within
 
 Tell = Callable[[str], None]
 
@@ -81,7 +81,7 @@ def _choose(
     found = plan(image, survey(image, disk, remote, doubted, verify), shape)
     if found is not None and found.epoch == image.epoch and not found.jobs:
         return image, found
-    whole = whole_image(Shelves(disk, remote), base, records).only(shape.feeders)
+    whole = whole_image(TieredReader(disk, remote), base, records).only(shape.feeders)
     found = plan(whole, survey(whole, disk, remote, doubted, verify), shape)
     if found is not None:
         return whole, found
@@ -137,7 +137,7 @@ class _Restoration:
             lost += vanished
             made += layers
             self.done.recomputed_epochs += job.last - job.first + 1
-        empty = hollow(before_loss, frozenset(lost), made, chosen.jobs)
+        empty = missing_a_neighbour(before_loss, frozenset(lost), made, chosen.jobs)
         lost += sorted(empty - {layer.path for layer in made})
         made = [layer for layer in made if layer.path not in empty]
         if lost or made:
@@ -183,15 +183,15 @@ def _kept(image: Image, chosen: Plan) -> Epoch:
     return chosen.epoch if chosen.epoch < image.epoch else chosen.opened
 
 
-def hollow(image: Image, lost: frozenset[str], made: Sequence[LayerInfo] = (), jobs: Sequence[Recompute] = ()) -> set[str]:
-    """Layers that have lost a neighbour for which only a larger layer around both still stands: from here on that one tells of all their
+def missing_a_neighbour(image: Image, lost: frozenset[str], made: Sequence[LayerInfo] = (), jobs: Sequence[Recompute] = ()) -> set[str]:
+    """Layers that have lost a neighbour for which only a larger layer around both still stands: from here on that one stands for all their
     epochs. Else, were it lost too, nobody would know that the neighbour ever was. What was computed again is not lost.
     """
     found: set[str] = set()
     for part, layers in [((trace, held), layers) for trace, ranges in image.traces.items() for held, layers in ranges.items()]:
         anew = [layer for layer in made if (layer.trace, layer.range) == part]
         left = [layer for layer in (*layers, *anew) if layer.path not in lost]
-        for leaf in [leaf for leaf in finest(layers) if leaf.path in lost and not _remade(leaf, jobs)]:
+        for leaf in [leaf for leaf in leaf_layers(layers) if leaf.path in lost and not _remade(leaf, jobs)]:
             around = min((layer for layer in left if within(leaf, layer)), key=lambda layer: layer.upper - layer.lower, default=None)
             found |= {layer.path for layer in left if around is not None and within(layer, around) and layer != around}
     return found

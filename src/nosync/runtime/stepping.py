@@ -16,7 +16,7 @@ from nosync.journal.image import Image
 from nosync.journal.joining import histories
 from nosync.journal.journal import Journal
 from nosync.journal.names import source_folder
-from nosync.journal.past import Shelves
+from nosync.journal.past import TieredReader
 from nosync.journal.taken import MarksOf, taken_from
 from nosync.model.bound import BoundSource
 from nosync.model.errors import Corrupt
@@ -139,7 +139,7 @@ class Stepping:
 
     def _start_sources(self) -> None:
         sources, base = self.program.sources, self.journal.base
-        found = taken_from(sources, Shelves(self.disk, self.remote), base, self.journal.after(base), marks_of(sources))
+        found = taken_from(sources, TieredReader(self.disk, self.remote), base, self.journal.after(base), marks_of(sources))
         for name, source in sources.items():
             source.start(self.home / source_folder(name), found[name])
 

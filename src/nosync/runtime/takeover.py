@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from nosync.journal.entries import Adopted, Declared, Opened
 from nosync.journal.image import RECENT, Image
 from nosync.journal.journal import Journal
-from nosync.journal.past import Shelves, openings
+from nosync.journal.past import TieredReader, openings
 from nosync.model.engine import CoversOf, Engine, Targets
 from nosync.model.errors import Corrupt, Invalid
 from nosync.model.hash_range import HashRange
@@ -108,8 +108,8 @@ class Taking:
     def _rebuilt(self, change: Change, epoch: Epoch) -> tuple[tuple[LayerInfo, ...], list[tuple[Epoch, dict[str, int]]]]:
         """The layers of all epochs up to this one, of the traces that the change asks for, and the event times of the last."""
         self.tell(f"rebuilding {', '.join(base(name) for name in change.difference.fresh)} from epochs 1 to {epoch}")
-        shelves = Shelves(self.disk, self.remote)
-        known = [entry for entry in openings(shelves, self.journal.base, self.journal.after(self.journal.base)) if entry.epoch <= epoch]
+        reader = TieredReader(self.disk, self.remote)
+        known = [entry for entry in openings(reader, self.journal.base, self.journal.after(self.journal.base)) if entry.epoch <= epoch]
         self._fetch(known)
         if not change.stepwise:
             return self.engine.compute(known, lambda trace: {}, change.targets).layers, []

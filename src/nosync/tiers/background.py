@@ -37,7 +37,7 @@ def close_pipes(process: "subprocess.Popen[str]") -> None:
                 pipe.close()
 
 
-def step_back(priority: int) -> None:
+def lower_priority(priority: int) -> None:
     """Called by the process once it is ready: from here on epochs come first. 19 is the lowest priority, 0 the usual one."""
     with suppress(OSError):
         os.nice(priority)

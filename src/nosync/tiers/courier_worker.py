@@ -6,13 +6,13 @@ from pathlib import Path
 
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
-from nosync.tiers.background import arguments, step_back
+from nosync.tiers.background import arguments, lower_priority
 from nosync.tiers.courier import PRIORITY, answer
 
 
 def main() -> None:
     url, home = arguments()
-    step_back(PRIORITY)
+    lower_priority(PRIORITY)
     remote, disk = open_remote(url), LocalDisk(Path(home))
     for line in sys.stdin:
         print(json.dumps(answer(remote, json.loads(line), disk)), flush=True)

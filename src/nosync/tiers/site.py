@@ -23,7 +23,7 @@ from nosync.model.layers import LayerInfo, TraceRange
 from nosync.model.safety import Problem, Standing
 from nosync.model.store import Carrier, Disk, Remote
 from nosync.state.cover import cover
-from nosync.state.finest import finest, within
+from nosync.state.leaves import leaf_layers, within
 
 PATIENCE_SECONDS = 3.0
 PATIENT_BYTES = 256 << 20
@@ -55,7 +55,7 @@ class RecordShipper:
 
 
 class LayerShipper:
-    """Brings layers to the remote. `waiting` holds, per trace and shard, the finest layers that are not there yet, oldest first;
+    """Brings layers to the remote. `waiting` holds, per trace and shard, the leaf layers that are not there yet, oldest first;
     `behind` are their bytes.
     """
 
@@ -235,10 +235,10 @@ def _cross(one: LayerInfo, other: LayerInfo) -> bool:
 
 
 def uncovered(layers: Iterable[LayerInfo], placed: set[str]) -> list[LayerInfo]:
-    """The finest layers of a trace whose updates are not there, oldest first."""
+    """The leaf layers of a trace whose updates are not there, oldest first."""
     known = list(layers)
     there = cover([layer for layer in known if layer.path in placed], max((layer.upper for layer in known), default=NO_EPOCH))
-    return [leaf for leaf in finest(known) if not any(within(leaf, layer) for layer in there)]
+    return [leaf for leaf in leaf_layers(known) if not any(within(leaf, layer) for layer in there)]
 
 
 def spans(layers: Iterable[LayerInfo], placed: set[str], since: Epoch) -> set[tuple[Epoch, Epoch]]:
@@ -248,7 +248,7 @@ def spans(layers: Iterable[LayerInfo], placed: set[str], since: Epoch) -> set[tu
     """
     known = list(layers)
     coarse = [layer for layer in known if layer.path in placed and layer.upper > layer.lower + 1]
-    missing = [leaf for leaf in finest(known) if leaf.path not in placed or leaf.upper > leaf.lower + 1]
+    missing = [leaf for leaf in leaf_layers(known) if leaf.path not in placed or leaf.upper > leaf.lower + 1]
     first = {
         layer: layer.lower if layer.lower <= since else min((leaf.lower for leaf in missing if within(leaf, layer)), default=NO_EPOCH)
         for layer in coarse

@@ -1,4 +1,4 @@
-"""Layers of a trace that contain no other: together they say in which epochs a shard changed. Pure."""
+"""Leaf layers of a trace, which contain no other: together they say in which epochs a shard changed. Pure."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ def within(layer: LayerInfo, other: LayerInfo) -> bool:
     return other.lower <= layer.lower and layer.upper <= other.upper
 
 
-def finest(layers: Iterable[LayerInfo]) -> list[LayerInfo]:
+def leaf_layers(layers: Iterable[LayerInfo]) -> list[LayerInfo]:
     """Oldest first. Of two layers for the same epochs, one."""
     found: dict[Epoch, LayerInfo] = {}
     lowers: list[Epoch] = []
