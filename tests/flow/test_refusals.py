@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -63,10 +64,62 @@ def test_a_subquery_where_no_column_can_take_its_place_is_refused(flow: ns.Flow,
     assert 'view "v"' in first_line(error)
 
 
-def test_drop_duplicates_and_a_watermark_are_taken_as_spark_takes_them_in_batch(flow: ns.Flow, rows: DataFrame) -> None:
+def test_drop_duplicates_is_taken_as_spark_takes_it_in_batch(flow: ns.Flow, rows: DataFrame) -> None:
     flow.view("v", rows.dropDuplicates(["k"]))  # an aggregate
-    flow.view("w", rows.withWatermark("at", "1 hour"))  # without meaning: no row is late
-    assert [view.schema for view in flow._compiler.graph.views.values()] == [rows.schema, rows.schema]
+    assert [view.schema for view in flow._compiler.graph.views.values()] == [rows.schema]
+
+
+@pytest.mark.parametrize(
+    ("late", "words"),
+    [
+        (lambda rows, view: rows.withWatermark("at", "2 hours"), 'source "s" has a watermark already ("at", 3600 seconds)'),
+        (lambda rows, view: rows.withWatermark("x", "1 hour"), "the column is int, not a timestamp"),
+        (lambda rows, view: rows.where("x > 1").withWatermark("at", "1 hour"), "not those of a source any more, but filtered"),
+        (lambda rows, view: view.withWatermark("at", "1 hour"), 'the column is one of view "v", not of a source'),
+        (lambda rows, view: rows.groupBy("at").count().withWatermark("at", "1 hour"), "any more, but behind Aggregate"),
+        (lambda rows, view: rows.withColumn("at", F.col("at") + F.expr("interval 1 day")).withWatermark("at", "1 hour"), "is computed"),
+        (lambda rows, view: rows.withWatermark("at", "soon"), '"soon"'),
+    ],
+)
+def test_a_watermark_that_cannot_be_is_refused_where_it_is_said(flow: ns.Flow, rows: DataFrame, late: Any, words: str) -> None:
+    view = flow.view("v", rows.withWatermark("at", "1 hour").select("at", "x"))
+    with pytest.raises(ns.Invalid) as error:
+        late(rows, view)
+    assert words in first_line(error)
+
+
+def test_a_watermark_in_sql_is_refused_and_one_without_a_flow_is_sparks(flow: ns.Flow, rows: DataFrame, spark: SparkSession) -> None:
+    with pytest.raises(ns.Refused, match="a watermark in SQL"):
+        flow.sql("create view v as select * from s watermark at delay of interval 5 minutes")
+    static = spark.createDataFrame([], "at timestamp")
+    assert static.withWatermark("at", "1 hour").collect() == []
+
+
+def test_a_dataframe_of_another_flow_or_of_an_earlier_declaration_is_refused(flow: ns.Flow, rows: DataFrame, spark: SparkSession) -> None:
+    again = ns.Flow(flow.name, spark)
+    mine = again.source("s", ns.memory(rows.schema))
+    for query in (rows, rows.groupBy("k").count(), mine.join(rows, "k", "left_anti"), flow.view("v", rows.select("k"))):
+        with pytest.raises(ns.Refused) as error:
+            again.view("w", query)
+        assert f'view "w" reads a DataFrame of another declaration of flow "{flow.name}"' in first_line(error)
+
+
+def test_a_cached_dataframe_of_a_source_is_refused(flow: ns.Flow, rows: DataFrame) -> None:
+    cached = rows.select("k").cache()
+    try:
+        with pytest.raises(ns.Refused, match="reads a cached DataFrame"):
+            flow.view("v", cached.groupBy("k").count())
+    finally:
+        cached.unpersist()
+
+
+def test_what_is_declared_while_the_flow_runs_is_refused(flow: ns.Flow, rows: DataFrame, tmp_path: Path) -> None:
+    flow.view("v", rows.select("k"))
+    with flow.start(home=tmp_path, shards=1):
+        for declare in (lambda: flow.view("w", rows), lambda: flow.sink("out", rows, ns.console()), lambda: flow.source("t", ns.rate())):
+            with pytest.raises(ns.Conflict, match="is running"):
+                declare()
+    flow.view("w", rows)
 
 
 def test_a_key_with_a_collation_is_refused(flow: ns.Flow, rows: DataFrame) -> None:

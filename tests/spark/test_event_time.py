@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pyarrow.compute as pc
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import nosync as ns
@@ -43,7 +43,10 @@ CHANGES = [
 
 
 def program(face: Any) -> None:
-    s = face.source("s", watermark=("at", "5 seconds"))
+    declared(face, face.source("s", watermark=("at", "5 seconds")))
+
+
+def declared(face: Any, s: DataFrame) -> None:
     many = [F.count("*").alias("n"), F.sum("v").alias("v"), F.avg("d").alias("d")]
     totals = face.view("totals", s.groupBy(F.window("at", "10 seconds"), "k").agg(*many), late="too_late")
     lists = s.groupBy(F.window("at", "10 seconds").alias("w")).agg(F.sort_array(F.collect_list("v")).alias("all"))
@@ -98,6 +101,22 @@ def undisturbed(quick: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
 
 def test_windows_are_right_over_the_rows_that_are_not_late(quick: SparkSession, undisturbed: Any) -> None:
     judge(quick, undisturbed[0], program, CHANGES, LATENESS, DELAY)
+
+
+def test_sparks_own_way_to_say_a_watermark_means_the_same(quick: SparkSession, undisturbed: Any, tmp_path: Path) -> None:
+    def by_method(face: Any) -> None:
+        rows = face.source("s")
+        renamed = rows.select("k", rows["at"].alias("time"), "v", "d").withWatermark("time", "5 seconds")
+        assert renamed.select("time").columns == ["time"]
+        declared(face, rows.withWatermark("at", "5 seconds").where(rows["at"].isNotNull()))
+        face.view("renamed", renamed.groupBy(F.window("time", "10 seconds"), "k").count())
+
+    told = run_over(quick, tmp_path, CHANGES, by_method)
+    for epoch in range(1, len(CHANGES) + 1):
+        found, expected = contents(tmp_path, at=epoch), contents(undisturbed[0], at=epoch)
+        assert {view: rows for view, rows in found.items() if view != "renamed"} == expected
+        assert len(found["renamed"]) == len(found["totals"])
+    assert [progress["eventTime"] for progress in told] == [progress["eventTime"] for progress in undisturbed[1]]
 
 
 def test_late_rows_are_counted_and_kept(undisturbed: Any) -> None:

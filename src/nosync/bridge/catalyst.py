@@ -133,6 +133,12 @@ class Catalyst:
         qualifier = self._empty if like is None else like.qualifier()
         return self._alias(expression, name, identity, qualifier, self.none, self._empty)
 
+    def with_mark(self, attribute: Java, key: str) -> Java:
+        """The attribute itself, with a mark in its metadata that everything above passes on."""
+        builder = self.jvm.org.apache.spark.sql.types.MetadataBuilder().withMetadata(attribute.metadata())
+        metadata = self.option(builder.putBoolean(key, True).build())
+        return self._alias(attribute, attribute.name(), attribute.exprId(), attribute.qualifier(), metadata, self._empty)
+
     def renamed(self, columns: Sequence[Java], targets: Sequence["Target"], plan: Java) -> Java:
         """The columns of a plan in the place of other attributes, one by one."""
         pairs = zip(columns, targets, strict=True)

@@ -7,7 +7,8 @@ from pyspark.sql.types import StructField, StructType
 
 from nosync.bridge.arrow import arrow_schema
 from nosync.bridge.catalyst import Catalyst, data_type, items, kind
-from nosync.bridge.frames import analyzed, optimized, placeholder_id
+from nosync.bridge.frames import analyzed, optimized
+from nosync.bridge.placeholders import register
 from nosync.compile.query import Query, Rules
 from nosync.compile.refusal import check_analyzed, check_rewritten, no_late_rows, not_final
 from nosync.compile.rewrites.table import rewritten
@@ -24,13 +25,14 @@ class Compiler:
 
     catalyst: Catalyst
     rules: Rules
+    flow: str = ""
     graph: Graph = field(default_factory=Graph)
     leaves: dict[int, SourceNode | ViewNode | Operator] = field(default_factory=dict)
 
     def placeholder(self, schema: StructType, node: SourceNode | ViewNode | Operator) -> DataFrame:
         """An empty DataFrame that stands for the node in the user's queries."""
         frame = self.catalyst.spark.createDataFrame([], schema)
-        self.leaves[placeholder_id(frame)] = node
+        self.leaves[register(frame, self.flow, self)] = node
         return frame
 
     def view(self, name: str, query: DataFrame, final: bool = False, late: str | None = None) -> ViewNode:

@@ -5,9 +5,11 @@ Each refusal names the piece of the query and a way out.
 
 from collections.abc import Iterator
 
+from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
 from nosync.bridge.catalyst import Java, children, items, kind
+from nosync.bridge.placeholders import owner
 from nosync.model.errors import Refused
 
 LATER = {
@@ -110,6 +112,19 @@ def _check_expression(expression: Java, view: str) -> None:
 def _aggregates(expression: Java) -> bool:
     """Aggregate functions like first and collect_list call themselves nondeterministic; here they see rows in canonical order."""
     return ".aggregate." in str(expression.getClass().getName())
+
+
+def check_own(spark: SparkSession, leaf: Java, view: str) -> None:
+    """Refuses the placeholder of another flow: it has no rows here, and never will."""
+    flow = owner(spark, leaf)
+    if flow is not None and kind(leaf) == "InMemoryRelation":
+        hint = "Leave out cache() and persist(): what an epoch reads twice is kept by itself."
+        raise Refused(f'view "{view}" reads a cached DataFrame of flow "{flow}", which would stay as it is now', hint=hint)
+    if flow is not None:
+        raise Refused(
+            f'view "{view}" reads a DataFrame of another declaration of flow "{flow}"',
+            hint="Use what this flow's own source(...) and view(...) returned; in a notebook, run all cells that declare it again.",
+        )
 
 
 def check_key(type: DataType, text: str, view: str) -> None:

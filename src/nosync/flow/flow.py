@@ -1,5 +1,6 @@
 """A flow: sources, and views over them written in ordinary PySpark or Spark SQL."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -12,11 +13,12 @@ from nosync.bridge.errors import JavaError, words_of
 from nosync.bridge.frames import analyzed
 from nosync.compile.compiler import Compiler
 from nosync.compile.ledger import ledger
+from nosync.flow import watermarks
 from nosync.flow.event_time import with_event_time
 from nosync.flow.names import created_view, visible
 from nosync.graph.nodes import SourceNode
 from nosync.model.bound import BoundSource, bound
-from nosync.model.errors import Conflict, Invalid
+from nosync.model.errors import Conflict, Invalid, Refused
 from nosync.model.quoting import check_name, quoted
 from nosync.model.safety import Release
 from nosync.model.sink import BoundSink, Promise, Sink
@@ -33,6 +35,8 @@ from nosync.sources.input_log import logged
 from nosync.spark.operators import RULES
 from nosync.spark.session import active_or_local, adopt
 
+WATERMARK = re.compile(r"\bwatermark\b.{1,200}?\bdelay\s+of\b", re.IGNORECASE | re.DOTALL)
+
 
 class Flow:
     """A named set of sources and views; the unit of running. Declare everything, then `start` it on a home."""
@@ -41,7 +45,8 @@ class Flow:
         check_name(name, "a flow")
         self.name = name
         self.spark = adopt(spark or active_or_local())
-        self._compiler = Compiler(Catalyst(self.spark), RULES)
+        self._compiler = Compiler(Catalyst(self.spark), RULES, name)
+        watermarks.listen()
         self._sources: dict[str, BoundSource] = {}
         self._frames: dict[str, DataFrame] = {}
         self._functions: dict[str, str] = {}
@@ -64,8 +69,9 @@ class Flow:
         inserted, updated or removed, `sequence` one that says which of two rows of a key is newer. With any of them, what removes a row
         that is not there is rejected.
 
-        `watermark=("at", "10 seconds")`: the column of its event time, and how far behind the newest a row may be before the windows it
-        belongs to have closed. `stamp="arrived_at"` adds a column with the recorded time of the epoch that brings the row.
+        `watermark=("at", "10 seconds")`, or `.withWatermark("at", "10 seconds")` on what is returned: the column of its event time, and
+        how far behind the newest a row may be before the windows it belongs to have closed. `stamp="arrived_at"` adds a column with the
+        recorded time of the epoch that brings the row.
         """
         self._check_name(name)
         reading = reading_of(name, key, op_column, sequence)
@@ -133,6 +139,9 @@ class Flow:
 
     def sql(self, statement: str) -> DataFrame:
         """A query over sources, views and the session's own tables; `create view NAME as ...` declares a view."""
+        if WATERMARK.search(statement):
+            hint = 'Say it to the source: flow.source(..., watermark=("at", "10 seconds")).'
+            raise Refused("a watermark in SQL has no effect on a source", hint=hint)
         created = created_view(statement)
         if created is None:
             return self._query(statement)
@@ -221,6 +230,9 @@ class Flow:
         return Program(self.name, self.spark, self._compiler.graph, self._sources, self._functions, self._sinks)
 
     def _check_name(self, name: str) -> None:
+        if self._run is not None and self._run.isActive:
+            hint = 'Stop the run, declare, and start again on the same home with on_change="rebuild".'
+            raise Conflict(f'flow "{self.name}" is running: "{name}" would lack all rows before', hint=hint)
         check_name(name, "a source, view or sink")
         if name in self._frames or name in self._sinks:
             raise Invalid(f'flow "{self.name}" already has a source, view or sink "{name}"', hint="Choose another name.")
