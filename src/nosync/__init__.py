@@ -1,5 +1,6 @@
 """Durable, time-travelling state for PySpark streams, without the barrier."""
 
+from nosync.compile.row_functions import row_by_row
 from nosync.flow.flow import Flow
 from nosync.flow.fold import fold
 from nosync.history.home import Home, open
@@ -58,4 +59,5 @@ __all__ = [
     "open",
     "parquet",
     "rate",
+    "row_by_row",
 ]

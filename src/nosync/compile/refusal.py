@@ -12,9 +12,15 @@ from nosync.bridge.catalyst import Java, children, items, kind
 from nosync.bridge.placeholders import owner
 from nosync.model.errors import Refused
 
+BATCHES = "Here it sees only the rows that changed. If what it makes of a row follows from that row alone, say so:"
+GROUPS = "Else use groupBy(...).applyInPandas(...), or ns.fold with a state."
+FOLD = "Use ns.fold(rows, by, fn, state, output): a state of your own by key, with timers, that survives failures as everything else does."
 LATER = {
-    "MapInPandas": ("mapInPandas", "It sees batches, not rows; use a pandas UDF in select(...)."),
-    "MapInArrow": ("mapInArrow", "It sees batches, not rows; use a pandas or Arrow UDF in select(...)."),
+    "MapInPandas": ("mapInPandas of a function of batches", f"{BATCHES} mapInPandas(ns.row_by_row(fn), ...). {GROUPS}"),
+    "MapInArrow": ("mapInArrow of a function of batches", f"{BATCHES} mapInArrow(ns.row_by_row(fn), ...). {GROUPS}"),
+    "FlatMapGroupsInPandasWithState": ("applyInPandasWithState", FOLD),
+    "TransformWithStateInPySpark": ("transformWithState", FOLD),
+    "TransformWithState": ("transformWithState", FOLD),
     "Sample": ("a sample", "It would change with every run; filter on a hash instead: where(pmod(xxhash64(key), 100) < 10)."),
 }
 MARK_A_SOURCE = 'Give the source a watermark, flow.source(..., watermark=("at", "10 seconds")), and group by window(at, ...).'

@@ -12,6 +12,7 @@ from nosync.compile.final_results import FinalNode
 from nosync.compile.ledger import LedgerNode
 from nosync.compile.query import Rules
 from nosync.compile.rules.aggregate import aggregated
+from nosync.compile.rules.batch_map import batch_mapped
 from nosync.compile.rules.expand import expanded
 from nosync.compile.rules.fold import FoldNode, folded
 from nosync.compile.rules.group_map import group_mapped
@@ -33,6 +34,8 @@ RULES: Rules = {
     "Generate": (row_by_row,),
     "BatchEvalPython": (row_by_row,),
     "ArrowEvalPython": (row_by_row,),
+    "MapInPandas": (batch_mapped,),
+    "MapInArrow": (batch_mapped,),
     "Expand": (expanded,),
     "Union": (united,),
     "Window": (windowed,),

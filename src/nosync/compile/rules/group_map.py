@@ -91,7 +91,7 @@ def _evaluation(regrouping: Regrouping, sides: list[Side], gathered: GatheredNod
     declared = StructType([StructField(str(a.name()), data_type(a)) for a in regrouping.output])
     marked = StructType([*declared.fields, *(StructField(name, sort) for name, sort in zip(MARKS, MARK_TYPES, strict=True))])
     function = (marked_pandas if pandas else marked_arrow)(
-        _function(catalyst, plan), [side.names for side in sides], int(plan.functionExpr().evalType()) in ITERATING,
+        function_of(catalyst, plan), [side.names for side in sides], int(plan.functionExpr().evalType()) in ITERATING,
         arrow_schema(declared, f'view "{regrouping.query.view}"'),
     )  # fmt: skip
     grouped: Any = _grouped(catalyst.spark.createDataFrame([], gathered.schema), sides[0])
@@ -116,7 +116,7 @@ def _grouped(rows: DataFrame, side: Side) -> GroupedData:
     return placed.select(named).groupBy(*(f"_nosync_{key}" for key in keys))
 
 
-def _function(catalyst: Any, plan: Java) -> Callable[..., Any]:
+def function_of(catalyst: Any, plan: Java) -> Callable[..., Any]:
     """The user's function, out of the plan."""
     command = plan.functionExpr().func().command()
     loads: Callable[[bytes], Any] = CPickleSerializer().loads
