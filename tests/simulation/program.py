@@ -200,7 +200,7 @@ class DictEngine:
     def _write(self, trace: str, held: HashRange, lower: int, upper: int, values: Mapping[int, Any]) -> LayerInfo:
         content = json.dumps(values).encode()
         self.written += 1
-        path = f"layers/{trace}/{held}/{lower}-{upper}-{self.run}-{self.written:x}.arrow"
+        path = f"layers/{trace}/{held}/{lower:012d}-{upper}-{self.run}-{self.written:x}.arrow"
         self.disk.replace(path, content)
         return LayerInfo(trace, held, lower, upper, "upserts", path, len(values), len(content), digest(content))
 

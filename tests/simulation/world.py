@@ -117,6 +117,13 @@ class Away:
     def sizes(self, folder: str) -> dict[str, int]:
         return self.world.operation("remote", "sizes", lambda: _below(self.files, folder, len))
 
+    def sizes_of(self, folders: dict[str, str]) -> dict[str, int]:
+        found = {name: size for folder in folders for name, size in self.sizes(folder).items()}
+        return {name: size for name, size in found.items() if name > f"{name.rpartition('/')[0]}/{folders[name.rpartition('/')[0]]}"}
+
+    def there(self, names: list[str]) -> set[str]:
+        return {name for name in names if self.exists(name)}
+
     def delete(self, name: str) -> None:
         self.world.operation("remote", "delete", lambda: self.files.pop(name, None))
 
@@ -170,6 +177,10 @@ class Cache:
 
     def sizes(self, folder: str) -> dict[str, int]:
         return self.world.operation("home", "sizes", lambda: _below(self.files, folder, lambda file: len(file.content)))
+
+    def sizes_of(self, folders: dict[str, str]) -> dict[str, int]:
+        found = {name: size for folder in folders for name, size in self.sizes(folder).items()}
+        return {name: size for name, size in found.items() if name > f"{name.rpartition('/')[0]}/{folders[name.rpartition('/')[0]]}"}
 
     def delete(self, name: str) -> None:
         self.world.operation("home", "delete", lambda: self._delete(name))

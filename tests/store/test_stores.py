@@ -101,3 +101,11 @@ def test_more_names_than_fit_into_one_answer_are_all_listed(store: Store) -> Non
     for name in names:
         store.create(name, b"x")
     assert set(store.sizes("records")) == names
+
+
+def test_names_behind_a_name_are_listed_folder_by_folder(store: Store) -> None:
+    for name in ("a/1", "a/2.arrow", "a/3", "b/1", "b/2", "c/1"):
+        store.create(name, b"x")
+    assert set(store.sizes_of({"a": "2", "b": ""})) == {"a/2.arrow", "a/3", "b/1", "b/2"}
+    assert store.sizes_of({"b": "2", "nowhere": ""}) == {}
+    assert store.sizes_of({}) == {}

@@ -27,7 +27,7 @@ from nosync.tiers.sweeper import Sweeper
 
 Duty = Callable[[], bool]
 LOOK_EPOCHS = 256
-LOOK_SEGMENTS = 16
+LOOK_SEGMENTS = 4
 
 
 class Upkeep:

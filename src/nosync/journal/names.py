@@ -6,7 +6,8 @@
     journal/openings/<first>-<last> only the openings among them, for sources that must know all they ever gave
     journal/taken/<first>-<last>    a summary of what those openings took (see `taken`)
     journal/rollups/<number>-<epoch> the flow as of that record
-    layers/<trace>/<hashes>/        layers, by the range of hashes that they hold (see `model.hash_range`)
+    layers/<trace>/<hashes>/<first epoch>-<behind the last>-<run>-<random>.arrow
+                                    layers, by the range of hashes that they hold (see `model.hash_range`)
     input/<source>/                 rows that cannot be had again
 
 Names of traces and sources are percent-encoded; those with capitals, dots in front or more than 100 characters also end in "~" and a hash.
@@ -36,7 +37,16 @@ RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")  # by Windo
 
 def layer_path(trace: TraceName, range: HashRange, lower: Epoch, upper: Epoch, run: str) -> str:
     """A name that no other attempt will ever use."""
-    return f"{LAYERS}/{folder_name(trace)}/{range}/{lower}-{upper}-{run}-{uuid.uuid4().hex[:8]}.arrow"
+    return f"{layer_folder(trace, range)}/{from_epoch(lower)}-{upper}-{run}-{uuid.uuid4().hex[:8]}.arrow"
+
+
+def layer_folder(trace: TraceName, range: HashRange) -> str:
+    return f"{LAYERS}/{folder_name(trace)}/{range}"
+
+
+def from_epoch(lower: Epoch) -> str:
+    """What names of layers begin with: in order, those of later epochs come later."""
+    return f"{lower:012d}"
 
 
 def generation_of(run: str) -> int:

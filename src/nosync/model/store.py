@@ -6,7 +6,7 @@ The simulation has places of its own that fail in every way these errors allow.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from nosync.model.errors import Corrupt
@@ -41,6 +41,9 @@ class Store(Protocol):
     def sizes(self, folder: str) -> dict[str, int]:
         """All names below a folder with their sizes in bytes."""
 
+    def sizes_of(self, folders: Mapping[str, str]) -> dict[str, int]:
+        """As `sizes`, of several folders at once: of each, the names that come behind the one given (in the order of their characters)."""
+
     def delete(self, name: str) -> None:
         """Afterwards the name is gone, also when it was never there."""
 
@@ -72,6 +75,9 @@ class Remote(Store, Carrier, Protocol):
     """A store that survives the site. Layers travel to and from it as a whole. `address` says where it is, without credentials."""
 
     address: str
+
+    def there(self, names: Sequence[str]) -> set[str]:
+        """Those that exist."""
 
     def download(self, name: str, disk: Disk) -> bool:
         """Copies to the disk; False when there is no such name. The content is synced before the name appears: a name that is there is

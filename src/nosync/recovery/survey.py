@@ -10,6 +10,7 @@ from nosync.journal.names import INPUT, LAYERS
 from nosync.model.identifiers import RecordNumber
 from nosync.model.layers import LayerInfo
 from nosync.model.store import Disk, Remote, fingerprint
+from nosync.tiers.placed import layers_there
 
 Verify = Callable[[LayerInfo], bool]
 
@@ -70,7 +71,7 @@ def survey(image: Image, disk: Disk, remote: Remote | None, doubted: frozenset[s
     }
     there: set[str] = set()
     if remote is not None:
-        there = {*remote.sizes(LAYERS), *remote.sizes(INPUT)}
+        there = {*layers_there(remote, image), *remote.sizes(INPUT)}
     inputs = disk.sizes(INPUT)
     for entry in image.opened.values():
         for name, mark in entry.files.items():

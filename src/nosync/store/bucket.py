@@ -30,8 +30,8 @@ class Bucket(Protocol):
     def size(self, key: str) -> int | None:
         """None when there is no such object."""
 
-    def sizes(self, prefix: str) -> dict[str, int]:
-        """All keys below a folder, with the sizes of their objects."""
+    def sizes(self, prefix: str, after: str = "") -> dict[str, int]:
+        """All keys below a folder, with the sizes of their objects; those that come behind one given."""
 
     def delete(self, key: str) -> None:
         """Afterwards the key is gone, also when it was never there."""
@@ -78,9 +78,9 @@ class CloudBucket:
             except FileNotFoundError:
                 return None
 
-    def sizes(self, prefix: str) -> dict[str, int]:
+    def sizes(self, prefix: str, after: str = "") -> dict[str, int]:
         with self._failing(f'"{prefix}" could not be listed at', write=False):
-            chunks = obstore.list(self._client, prefix.strip("/") or None)
+            chunks = obstore.list(self._client, prefix.strip("/") or None, offset=after or None)
             return {found["path"]: found["size"] for chunk in chunks for found in chunk}
 
     def delete(self, key: str) -> None:

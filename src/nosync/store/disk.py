@@ -12,7 +12,7 @@ import re
 import shutil
 import stat
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -79,6 +79,13 @@ class LocalDisk:
     def sizes(self, folder: str) -> dict[str, int]:
         with told(f'"{self.root / folder}" could not be listed'):
             return dict(_files_below(self.root / folder, folder.strip("/")))
+
+    def sizes_of(self, folders: Mapping[str, str]) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for folder, after in folders.items():
+            with told(f'"{self.root / folder}" could not be listed'):
+                found |= _files_below(self.root / folder, folder, after)
+        return found
 
     def delete(self, name: str) -> None:
         path = self.path(name)
@@ -196,14 +203,14 @@ def _opened(beginning: str, folder: Path) -> IO[bytes]:
         return open(beginning, "xb", opener=open_private)
 
 
-def _files_below(folder: Path, name: str) -> Iterator[tuple[str, int]]:
+def _files_below(folder: Path, name: str, after: str = "") -> Iterator[tuple[str, int]]:
     """Files may come and go meanwhile: what is there all the time is listed."""
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
             below = f"{name}/{entry.name}" if name else entry.name
             if entry.is_dir():
                 yield from _files_below(folder / entry.name, below)
-            elif not entry.name.startswith("."):
+            elif not entry.name.startswith(".") and entry.name > after:
                 with suppress(FileNotFoundError):
                     yield below, entry.stat().st_size
 

@@ -51,8 +51,8 @@ class FolderBucket:
         self._trust(self._disk.path(key).parent)
         return self._disk.size(key)
 
-    def sizes(self, prefix: str) -> dict[str, int]:
-        found = self._disk.sizes(prefix)
+    def sizes(self, prefix: str, after: str = "") -> dict[str, int]:
+        found = {key: size for key, size in self._disk.sizes(prefix).items() if key > after}
         self._trust(*{self._disk.path(key).parent for key in found})
         return found
 

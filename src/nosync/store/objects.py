@@ -7,7 +7,8 @@ Promise: an object is there whole or not at all. Files of any size travel in par
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 from typing import cast
@@ -22,6 +23,7 @@ from nosync.store.folder import FolderBucket
 from nosync.store.packing import BLOCK, packed, unpacked
 
 ENDING = ".packed"
+REQUESTS_AT_ONCE = 16
 
 
 def open_remote(url: str) -> "Objects":
@@ -37,6 +39,7 @@ class Objects:
     def __init__(self, url: str, bucket: Bucket) -> None:
         self.url, self.address = url, address_of(url)
         self._bucket = bucket
+        self._pool = ThreadPoolExecutor(REQUESTS_AT_ONCE, thread_name_prefix="nosync remote")
 
     def create(self, name: str, content: bytes) -> None:
         key = key_of(name)
@@ -56,6 +59,13 @@ class Objects:
     def sizes(self, folder: str) -> dict[str, int]:
         """As the protocol says. Sizes are those of the objects, compressed where they are."""
         return {name_of(key): size for key, size in self._bucket.sizes(folder).items()}
+
+    def sizes_of(self, folders: Mapping[str, str]) -> dict[str, int]:
+        found = self._pool.map(lambda item: self._bucket.sizes(item[0], f"{item[0]}/{item[1]}"), folders.items())
+        return {name_of(key): size for sizes in found for key, size in sizes.items()}
+
+    def there(self, names: Sequence[str]) -> set[str]:
+        return {name for name, exists in zip(names, self._pool.map(self.exists, names), strict=True) if exists}
 
     def delete(self, name: str) -> None:
         self._bucket.delete(key_of(name))

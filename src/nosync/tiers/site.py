@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 from nosync.journal.entries import Adopted, Computed, Restored, RolledBack
 from nosync.journal.journal import Journal, fenced_by
-from nosync.journal.names import LAYERS
 from nosync.model.errors import Conflict
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber
 from nosync.model.layers import LayerInfo, TraceRange
@@ -24,6 +23,7 @@ from nosync.model.safety import Problem, Standing
 from nosync.model.store import Carrier, Disk, Remote
 from nosync.state.cover import cover
 from nosync.state.leaves import leaf_layers, within
+from nosync.tiers.placed import layers_there
 
 PATIENCE_SECONDS = 3.0
 PATIENT_BYTES = 256 << 20
@@ -73,7 +73,7 @@ class LayerShipper:
         self.patience, self.clock = patience, clock
         self.came: dict[str, float] = {}
         self.heard = 0.0
-        self.placed = set(remote.sizes(LAYERS))
+        self.placed = layers_there(remote, journal.snapshot()[0])
         self.number = journal.number
         self.waiting: dict[TraceRange, list[LayerInfo]] = {}
         self.spans: set[tuple[Epoch, Epoch]] = set()

@@ -9,9 +9,10 @@ leave files late.
 from nosync.journal.entries import Swept
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
-from nosync.journal.names import LAYER, LAYERS
+from nosync.journal.names import LAYER
 from nosync.model.identifiers import Epoch
 from nosync.model.store import Store
+from nosync.tiers.placed import late_layers
 
 
 class Sweeper:
@@ -38,7 +39,7 @@ class Sweeper:
         """Finds what can be swept, and records that it will be. The image knows every layer of epochs after its `since`."""
         if not self.due:
             known = {layer.path for layer in image.layers()}
-            names = [name for name in self.store.sizes(LAYERS) if name not in known]
+            names = [name for name in late_layers(self.store, image) if name not in known]
             self.due = [name for name in names if sweepable(name, self.journal.generation, image.since, image.epoch)]
             if self.due:
                 self.boundary = self.journal.append(Swept(self.journal.generation, image.epoch))

@@ -1,0 +1,26 @@
+"""Which layers are where, without listing all that was ever made.
+
+Names of layers begin with their first epoch, so that late ones are listed alone; the few old ones that still count are asked for by name.
+"""
+
+from nosync.journal.image import Image
+from nosync.journal.names import from_epoch, layer_folder
+from nosync.model.shards import shard_ranges
+from nosync.model.store import Remote, Store
+
+
+def layers_there(remote: Remote, image: Image) -> set[str]:
+    """Those layers that an image names and a remote has."""
+    known = image.layers()
+    late = {layer.path.rpartition("/")[0]: from_epoch(image.since + 1) for layer in known if layer.lower > image.since}
+    old = [layer.path for layer in known if layer.lower <= image.since]
+    return {layer.path for layer in known} & {*remote.sizes_of(late), *remote.there(old)}
+
+
+def late_layers(store: Store, image: Image) -> list[str]:
+    """All layers on a store, named by a record or not, that begin after the epoch from which on the image knows everything."""
+    declared = image.declared
+    places = {(trace, range) for trace, ranges in image.traces.items() for range in ranges}
+    if declared is not None:
+        places |= {(trace, range) for trace in declared.feeders for range in shard_ranges(declared.shards)}
+    return list(store.sizes_of({layer_folder(trace, range): from_epoch(image.since + 1) for trace, range in places}))
