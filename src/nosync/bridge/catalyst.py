@@ -115,6 +115,13 @@ class Catalyst:
             buffer.add(value)
         return self._converters.asScala(buffer).toSeq()
 
+    def array(self, values: Sequence[Java]) -> Java:
+        """An array of objects."""
+        found = self.spark.sparkContext._gateway.new_array(self.jvm.java.lang.Object, len(values))  # type: ignore[union-attr]
+        for place, value in enumerate(values):
+            found[place] = value
+        return found
+
     def frame(self, plan: Java) -> DataFrame:
         """A DataFrame that runs the plan."""
         return DataFrame(self._dataset.ofRows(self.spark._jsparkSession, plan), self.spark)

@@ -11,8 +11,8 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from nosync.bridge.catalyst import Java, Target, children, data_type, items, kind
 from nosync.bridge.frames import analyzed
+from nosync.bridge.functions import function_of
 from nosync.compile.row_functions import DIFF_COLUMN, by_diff_in_arrow, by_diff_in_pandas, is_row_by_row
-from nosync.compile.rules.group_map import function_of
 from nosync.graph.templates import Branch, Template
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def batch_mapped(query: "Query", plan: Java) -> Template | None:
     """The rows that the function makes of the changed rows; None where it is not declared."""
-    catalyst, function = query.catalyst, function_of(query.catalyst, plan)
+    catalyst, function = query.catalyst, function_of(query.catalyst, plan.functionExpr())
     if not is_row_by_row(function) or plan.isBarrier():
         return None
     child = query.passed_on(children(plan)[0])

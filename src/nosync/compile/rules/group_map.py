@@ -5,12 +5,9 @@ in the order of their columns, left to right, so that the answer never depends o
 placeholder for the gathered rows.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark import Broadcast
-from pyspark.serializers import CPickleSerializer
 from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
@@ -18,6 +15,7 @@ from pyspark.sql.types import StructField, StructType
 from nosync.bridge.arrow import arrow_schema
 from nosync.bridge.catalyst import Java, children, data_type, items, kind
 from nosync.bridge.frames import analyzed
+from nosync.bridge.functions import function_of
 from nosync.compile.regrouping import Regrouping, orderable, results
 from nosync.compile.wrapped_functions import MARK_TYPES, MARKS, marked_arrow, marked_pandas
 from nosync.graph.operators import GatheredNode
@@ -91,7 +89,7 @@ def _evaluation(regrouping: Regrouping, sides: list[Side], gathered: GatheredNod
     declared = StructType([StructField(str(a.name()), data_type(a)) for a in regrouping.output])
     marked = StructType([*declared.fields, *(StructField(name, sort) for name, sort in zip(MARKS, MARK_TYPES, strict=True))])
     function = (marked_pandas if pandas else marked_arrow)(
-        function_of(catalyst, plan), [side.names for side in sides], int(plan.functionExpr().evalType()) in ITERATING,
+        function_of(catalyst, plan.functionExpr()), [side.names for side in sides], int(plan.functionExpr().evalType()) in ITERATING,
         arrow_schema(declared, f'view "{regrouping.query.view}"'),
     )  # fmt: skip
     grouped: Any = _grouped(catalyst.spark.createDataFrame([], gathered.schema), sides[0])
@@ -114,17 +112,6 @@ def _grouped(rows: DataFrame, side: Side) -> GroupedData:
     named += [F.col(f"c{i}").alias(name) for i, name in zip(side.columns, side.names, strict=True)]
     named += [F.col(name).alias(mark) for name, mark in zip((HASH, GROUP, GHOST), MARKS, strict=True)]
     return placed.select(named).groupBy(*(f"_nosync_{key}" for key in keys))
-
-
-def function_of(catalyst: Any, plan: Java) -> Callable[..., Any]:
-    """The user's function, out of the plan."""
-    command = plan.functionExpr().func().command()
-    loads: Callable[[bytes], Any] = CPickleSerializer().loads
-    loaded = loads(bytes(command.toArray(catalyst.jvm.scala.reflect.ClassTag.Byte())))
-    if isinstance(loaded, Broadcast):  # what is large travels apart
-        loaded = loads(loaded.value)
-    function: Callable[..., Any] = loaded[0]
-    return function
 
 
 def _with_hole(plan: Java, gathered: GatheredNode) -> Piece:

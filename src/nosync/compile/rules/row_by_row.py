@@ -1,8 +1,13 @@
-"""Filter, Generate and the evaluation of Python functions: Spark's own nodes, which pass on by themselves whatever is carried."""
+"""Filter, Generate and the evaluation of Python functions: Spark's own nodes, which pass on by themselves whatever is carried.
+
+A row that is removed must come out as it did when it was added: functions are held to that by `repeatable`.
+"""
 
 from typing import TYPE_CHECKING
 
-from nosync.bridge.catalyst import Java, children, items
+from nosync.bridge.catalyst import Java, children, items, kind
+from nosync.bridge.functions import with_functions_wrapped
+from nosync.compile.repeatable import Repeatable
 from nosync.graph.templates import Branch, Template
 
 if TYPE_CHECKING:
@@ -11,4 +16,5 @@ if TYPE_CHECKING:
 
 def row_by_row(query: "Query", plan: Java) -> Template:
     child = query.passed_on(children(plan)[0])
-    return Template(Branch(plan, [child.piece]), items(plan.output()), child.carried, child.append_only)
+    node = with_functions_wrapped(query.catalyst, plan, Repeatable) if kind(plan).endswith("EvalPython") else plan
+    return Template(Branch(node, [child.piece]), items(plan.output()), child.carried, child.append_only)
