@@ -26,11 +26,11 @@ def doubled(x: int) -> int:
 @pytest.mark.parametrize("name", ["lucky", "lucky_series"])
 def test_a_random_function_stops_the_flow_by_name(quick: SparkSession, tmp_path: Path, name: str) -> None:
     flow = ns.Flow("chance", quick)
-    rows = ns.memory("k int", append_only=False)
+    rows = ns.memory("k int")
     source: DataFrame = flow.source("rows", rows)
-    function = F.udf(lucky, "double") if name == "lucky" else F.pandas_udf(lucky_series, "double")  # type: ignore[call-overload]
-    flow.view("drawn", source.select("k", function(F.udf(doubled, "int")("k")).alias("x")).where(F.col("k") > 0))
-    with flow.start(tmp_path / "home", shards=1) as run:
-        rows.add([(1,), (2,)])
-        with pytest.raises(ns.Failed, match=rf'epoch 1 failed in view "drawn": function "{name}" is not deterministic'):
-            run.processAllAvailable()
+    function = F.udf(lucky, "double", useArrow=False) if name == "lucky" else F.pandas_udf(lucky_series, "double")  # type: ignore[call-overload]
+    flow.view("drawn", source.select("k", function(F.udf(doubled, "int", useArrow=False)("k")).alias("x")).where(F.col("k") > 0))
+    rows.add([(1,), (2,)])
+    failing = pytest.raises(ns.Failed, match=rf'epoch 1 failed in view "drawn": function "{name}" is not deterministic')
+    with failing, flow.start(tmp_path / "home", shards=1) as run:
+        run.processAllAvailable()

@@ -23,3 +23,8 @@ def uris_of(spark: SparkSession, paths: Iterable[str]) -> list[str]:
     """Local paths as Spark spells them in `_metadata.file_path`."""
     path_of = spark._jvm.org.apache.hadoop.fs.Path  # type: ignore[union-attr]
     return [str(path_of(f"file:{path}").toUri().toString()) for path in paths]
+
+
+def java_version(spark: SparkSession) -> str:
+    """The feature release: 17, 21."""
+    return str(spark._jvm.java.lang.Runtime.version().feature())  # type: ignore[union-attr]

@@ -20,7 +20,6 @@ MARKED = re.compile(rf"{FOLD_MARK}\d+")
 ALIKE = "namedlambdavariable()"
 IDENTITY = re.compile(r"(?<=\w)#\d+L?")
 NUMBERED = re.compile(r"_common_expr_\d+")  # what an optimised plan computes once, numbered through all queries of a session
-ADDRESS = re.compile(r"@[0-9a-f]+")  # what Java prints of values that cannot say what they hold
 SILENT = frozenset((
     "Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "Pmod", "UnaryMinus", "Abs", "Sum", "Average", "First", "Last",
     "AnyValue", "NthValue", "Lag", "Lead", "GetArrayItem", "GetMapValue", "ElementAt", "HyperLogLogPlusPlus", "JsonToStructs",
@@ -147,7 +146,7 @@ def _origin(hole: Hole, asked: frozenset[str]) -> str:
     match hole.node:
         case SourceNode() as source:
             columns = [a for a in hole.attributes[: len(source.schema)] if str(a.exprId().toString()) in asked]
-            name = _static(source.static) if source.static else source.name
+            name = f"static {source.version}" if source.static else source.name
             return f"{name} {source.append_only} {[(str(a.name()), str(a.dataType().catalogString())) for a in columns]}"
         case Operator() as operator:
             return operator.fingerprint
@@ -155,16 +154,6 @@ def _origin(hole: Hole, asked: frozenset[str]) -> str:
             return view.body.fingerprint
         case GatheredNode() as gathered:
             return gathered.name
-
-
-def _static(plan: Java) -> str:
-    """A table that is read once: by its rows where the plan has them, else by its kind alone."""
-    match kind(plan):
-        case "LocalRelation":
-            return f"static {digest(ADDRESS.sub('', str(plan.data().toString())))}"
-        case "Range":
-            return f"static {plan.start()} {plan.end()} {plan.step()}"
-    return f"static {kind(plan)}"
 
 
 def _places(plan: Java, expressions: list[Java]) -> str:

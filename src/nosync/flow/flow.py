@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,7 +26,7 @@ from nosync.model.sink import BoundSink, Promise, Sink
 from nosync.model.source import Source
 from nosync.observe.drawing import drawn
 from nosync.observe.text import in_words
-from nosync.runtime.change import CHOICES, Changed
+from nosync.runtime.change import CHOICES, Changed, OtherSettings
 from nosync.runtime.durability import DURABILITY, durability_of
 from nosync.runtime.program import Program
 from nosync.runtime.run import Run, trigger_of
@@ -199,6 +200,7 @@ class Flow:
         recover_within: str | None = None,
         max_unshipped_bytes: int = DURABILITY.most_unshipped_bytes,
         on_change: Changed = "refuse",
+        on_other_settings: OtherSettings = "refuse",
     ) -> Run:
         """Starts the flow on a home folder; one that was used before goes on where it stopped, and a run that is still going there is
         fenced.
@@ -211,7 +213,11 @@ class Flow:
         `remote=ns.NO_REMOTE` says so.
 
         `on_change` says what becomes of operators whose query is new or changed since the home was used: "refuse" to start and list them,
-        "rebuild" them from the input of all epochs, or "discard" what they had: they begin empty. All others keep their state.
+        "rebuild" them from the input of all epochs, or "discard" what they had: they begin empty. All others keep their state. A static
+        table with other rows than before changes whatever reads it.
+
+        `on_other_settings="accept"` goes on where something has changed that answers depend on besides the input: Spark's settings of time
+        zones, ANSI mode, parsing and the like, or the versions of Spark, Java and Python.
         """
         if not self._sources:
             raise Invalid(f'flow "{self.name}" has no source', hint="Add one with flow.source(...).")
@@ -222,7 +228,10 @@ class Flow:
         durability = durability_of(remote, recover_within, max_unshipped_bytes)
         if on_change not in CHOICES:
             raise Invalid(f'on_change="{on_change}" is not known', hint='Pass "refuse", "rebuild" or "discard".')
-        self._run = Run(self.program(), Path(home), shards, trigger_of(trigger), durability, on_change)
+        if on_other_settings not in ("refuse", "accept"):
+            raise Invalid(f'on_other_settings="{on_other_settings}" is not known', hint='Pass "refuse" or "accept".')
+        program = replace(self.program(), on_other_settings=on_other_settings)
+        self._run = Run(program, Path(home), shards, trigger_of(trigger), durability, on_change)
         return self._run
 
     def program(self) -> Program:

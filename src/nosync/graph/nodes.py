@@ -17,7 +17,7 @@ from nosync.model.identifiers import TraceName
 
 @dataclass(eq=False, slots=True)
 class SourceNode:
-    """A source, or a static table (whose rows all come with the first epoch).
+    """A source, or a static table, whose rows all come with the first epoch and are known by their `version`.
 
     `time` is the column of its event time, whose rows may be late by `delay` microseconds; `stamp` the one that says when rows came.
     """
@@ -26,6 +26,7 @@ class SourceNode:
     schema: StructType
     append_only: bool
     static: Java | None = None
+    version: str = ""
     placed: bool = False
     time: str | None = None
     delay: int | None = None

@@ -21,7 +21,8 @@ class Declared:
     `fingerprints` say of each operator and view that keeps state what it computes; `feeders` of each trace which ones it is computed
     from, `stepwise` which traces must be recomputed epoch by epoch, `unrepeatable` which cannot be at all, `records` where what those
     emitted is kept: so what a recovery would do is known without the program.
-    `picture` is what `explain` tells of the graph.
+    `picture` is what `explain` tells of the graph, `settings` what answers depend on besides the input, `tables` the versions of static
+    tables.
     """
 
     flow: str
@@ -36,6 +37,7 @@ class Declared:
     unrepeatable: list[TraceName] = field(default_factory=list)
     records: list[TraceName] = field(default_factory=list)
     retired: list[str] = field(default_factory=list)
+    tables: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,17 +16,21 @@ from nosync.model.identifiers import Epoch
 
 Changed = Literal["refuse", "rebuild", "discard"]
 CHOICES = ("refuse", "rebuild", "discard")
+OtherSettings = Literal["refuse", "accept"]
 AGAIN = re.compile(r"@\d+$")
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What keeps state, by what became of it. `changed` and `new` ones have no state yet, that of `gone` ones has no use any more."""
+    """What keeps state, by what became of it. `changed` and `new` ones have no state yet, that of `gone` ones has no use any
+    more. `tables` are static tables with other rows than before.
+    """
 
     kept: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
 
     @property
     def fresh(self) -> tuple[str, ...]:
@@ -38,7 +42,8 @@ class Difference:
 
     def __str__(self) -> str:
         kinds = (("changed", self.changed), ("new", self.new), ("gone", self.gone))
-        return ", ".join(f'"{base(name)}" is {kind}' for kind, names in kinds for name in names)
+        words = [f'"{base(name)}" is {kind}' for kind, names in kinds for name in names]
+        return ", ".join(words + [f'static table "{name}" has other rows' for name in self.tables])
 
 
 def base(name: str) -> str:
@@ -92,21 +97,29 @@ def difference(old: Declared, new: Declared) -> Difference:
         changed=tuple(name for name in fresh if base(name) in before),
         new=tuple(name for name in fresh if base(name) not in before),
         gone=tuple(name for name in left if base(name) not in after),
+        tables=tuple(name for name, version in new.tables.items() if old.tables.get(name, version) != version),
     )
 
 
 def check_same_flow(old: Declared, new: Declared) -> None:
-    """Refuses a home of another flow, or one whose state means something else under these settings."""
+    """Refuses a home of another flow, or of other shards."""
     if old.flow != new.flow:
         raise Invalid(f'this home belongs to flow "{old.flow}", not to "{new.flow}"', hint="Give each flow a home of its own.")
     if old.shards != new.shards:
         raise Invalid(f"this home has {old.shards} shards, not {new.shards}", hint=f"Start with shards={old.shards}, or without shards=.")
-    for name, value in old.settings.items():
-        if new.settings.get(name) != value:
-            raise Invalid(
-                f"this home was made with {name}={value}, now it is {new.settings.get(name)}",
-                hint=f'Set spark.conf.set("{name}", "{value}") before declaring the flow, or use a new home.',
-            )
+
+
+def check_settings(old: Mapping[str, str], new: Mapping[str, str], accepted: OtherSettings) -> None:
+    """Refuses to go on where the same query may answer otherwise, unless the caller knows."""
+    names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    if accepted == "accept" or not names:
+        return
+    differences = ", ".join(f"{name} is {new.get(name, 'not set')}, it was {old.get(name, 'not set')}" for name in names)
+    raise Invalid(
+        f"answers may come out differently than those this home has: {differences}",
+        hint='Set what has changed as it was before the flow is declared, or pass on_other_settings="accept": the state stays as it is, '
+        "and whatever is computed from here on, or again, is computed so.",
+    )
 
 
 def check_choice(found: Difference, changed: Changed, epoch: Epoch) -> None:

@@ -21,14 +21,16 @@ from nosync.model.picture import Box, Picture
 from nosync.model.shards import shard_ranges
 from nosync.model.sink import BoundSink, Promise
 from nosync.recovery.plan import Shape
-from nosync.runtime.change import difference, names_for
+from nosync.runtime.change import OtherSettings, difference, names_for
 from nosync.runtime.takeover import Change
-from nosync.spark.session import settings_of
+from nosync.spark.settings import settings_of
 
 
 @dataclass(frozen=True)
 class Program:
-    """A declared flow. `functions` maps the names of Python functions to the views that call them."""
+    """A declared flow. `functions` maps the names of Python functions to the views that call them. `on_other_settings`: whether it goes on
+    where answers may come out differently than before.
+    """
 
     name: str
     spark: SparkSession
@@ -36,6 +38,7 @@ class Program:
     sources: dict[str, BoundSource]
     functions: dict[str, str]
     sinks: dict[str, BoundSink] = field(default_factory=dict)
+    on_other_settings: OtherSettings = "refuse"
 
     def declaration(self, shards: int, retired: Iterable[str] = ()) -> Declared:
         """What the journal records of the program, and compares it by."""
@@ -44,7 +47,8 @@ class Program:
         sinks = {name: {"trace": self.graph.sinks[name].trace, "release": sink.release} for name, sink in self.sinks.items()}
         feeding = {name: sorted(needed) for name, needed in feeders(self.graph).items()}
         told = self.picture().to_json(), self._stepwise(), unrepeatable(self.graph), records(self.graph), sorted(retired)
-        return Declared(self.name, shards, settings_of(self.spark), fingerprints, views, sinks, feeding, *told)
+        tables = {table.name: table.version for table in self.graph.statics}
+        return Declared(self.name, shards, settings_of(self.spark), fingerprints, views, sinks, feeding, *told, tables)
 
     def _states(self) -> list[tuple[Operator | ViewNode, str]]:
         """What keeps state, with its fingerprint. The output of a sink is its own, whatever views there are."""

@@ -26,7 +26,7 @@ from nosync.model.store import Remote
 from nosync.recovery.restore import Recovered, Tell, check_recoverable, recover
 from nosync.recovery.survey import doubtful
 from nosync.recovery.suspicion import cleared, suspected
-from nosync.runtime.change import Changed, check_choice, check_same_flow
+from nosync.runtime.change import Changed, check_choice, check_same_flow, check_settings
 from nosync.runtime.epochs import Clock, Epochs
 from nosync.runtime.outlet import LayerOutlet
 from nosync.runtime.program import Program
@@ -107,6 +107,7 @@ class Stepping:
         self.program.adopt(image.declared)
         change = self.program.change(image.declared, shards or image.declared.shards)
         check_same_flow(image.declared, change.declaration)
+        check_settings(image.declared.settings, change.declaration.settings, self.program.on_other_settings)
         if change.difference and image.epoch:
             check_choice(change.difference, changed, image.epoch)
             check_possible(change, changed, image)

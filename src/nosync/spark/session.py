@@ -12,7 +12,6 @@ from nosync.bridge.sessions import cloned, is_classic
 from nosync.model.errors import Invalid, Unavailable
 
 EPOCH_POOL = "nosync-epochs"
-PINNED = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.caseSensitive")
 FLOW_SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "262144",
@@ -80,8 +79,3 @@ def flow_session(spark: SparkSession, shards: int) -> SparkSession:
         session.conf.set(name, value)
     session.conf.set("spark.sql.shuffle.partitions", str(shards))
     return session
-
-
-def settings_of(spark: SparkSession) -> dict[str, str]:
-    """What an answer may depend on besides the input."""
-    return {name: str(spark.conf.get(name)) for name in PINNED}

@@ -6,6 +6,7 @@ from pyspark.sql.types import StructField, StructType
 
 from nosync.bridge.catalyst import Java, data_type, items, kind
 from nosync.compile.refusal import check_own
+from nosync.compile.static_tables import version_of
 from nosync.graph.nodes import SourceNode
 from nosync.graph.templates import Hole, Template
 
@@ -20,6 +21,7 @@ def read(query: "Query", plan: Java) -> Template:
         check_own(query.catalyst.spark, plan, query.view)
         schema = StructType([StructField(a.name(), data_type(a)) for a in output])
         node = SourceNode(f"{query.view}/static-{len(query.statics) + 1}", schema, append_only=True, static=plan)
+        node.version = version_of(query.catalyst, plan)
         query.statics.append(node)
     carried = query.carried(node.placed)
     return Template(Hole(node, output + carried), output, carried, node.append_only)

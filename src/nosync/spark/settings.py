@@ -1,0 +1,67 @@
+"""What an answer may depend on besides the input: settings of the session, and the versions of what computes.
+
+Recorded with the declaration, so that a home is not gone on with under others unknowingly.
+"""
+
+import platform
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from nosync.bridge.sessions import java_version
+
+# Always recorded, also where they are at their defaults: another version of Spark may have others.
+NAMED = (
+    "spark.sql.session.timeZone",
+    "spark.sql.ansi.enabled",
+    "spark.sql.caseSensitive",
+    "spark.sql.timestampType",
+    "spark.sql.storeAssignmentPolicy",
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+    "spark.sql.legacy.timeParserPolicy",
+    "spark.sql.parquet.datetimeRebaseModeInRead",
+    "spark.sql.parquet.int96RebaseModeInRead",
+    "spark.sql.parquet.binaryAsString",
+    "spark.sql.parquet.int96AsTimestamp",
+    "spark.sql.parquet.int96TimestampConversion",
+    "spark.sql.parquet.inferTimestampNTZ.enabled",
+    "spark.sql.avro.datetimeRebaseModeInRead",
+    "spark.sql.icu.caseMappings.enabled",
+    "spark.sql.function.concatBinaryAsString",
+    "spark.sql.function.eltOutputAsString",
+    "spark.sql.execution.pythonUDF.arrow.enabled",
+)
+# Recorded where somebody has set them.
+FAMILIES = (
+    "spark.sql.ansi.",
+    "spark.sql.collation.",
+    "spark.sql.legacy.",
+    "spark.sql.execution.pandas.",
+    "spark.sql.execution.pythonUDF.",
+    "spark.sql.json.",
+    "spark.sql.csv.",
+    "spark.sql.xml.",
+)
+
+
+def settings_of(spark: SparkSession) -> dict[str, str]:
+    """By name. Of versions, as much as stands for a change in what is computed: Spark 4.3, Java 17, Python 3.11."""
+    given = {name: str(value) for name, value in spark.conf.getAll.items() if name.startswith(FAMILIES)}
+    versions = {
+        "version of Spark": _feature(spark.version),
+        "version of Java": java_version(spark),
+        "version of Python": _feature(platform.python_version()),
+    }
+    return {**given, **{name: value for name in NAMED if (value := _value(spark, name)) is not None}, **versions}
+
+
+def _value(spark: SparkSession, name: str) -> str | None:
+    try:
+        return str(spark.conf.get(name))
+    except PySparkException:
+        return None  # this version of Spark does not know it
+
+
+def _feature(version: str) -> str:
+    return ".".join(version.split(".")[:2])
