@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pyspark import Accumulator, SparkContext
 from pyspark.accumulators import AccumulatorParam
 
-from nosync.model.errors import Internal
+from nosync.model.errors import Failed
 from nosync.model.identifiers import Epoch, Shard, TraceName
 from nosync.model.layers import LayerInfo
 from nosync.state.search import BloomUse
@@ -50,7 +50,7 @@ def agreed(receipts: Iterable[Receipt]) -> list[Receipt]:
         part = (receipt.trace, receipt.shard)
         known = chosen.setdefault(part, receipt)
         if _checksum(known) != _checksum(receipt):
-            raise Internal(
+            raise Failed(
                 f'trace "{receipt.trace}", shard {receipt.shard}: two attempts at epoch {receipt.epoch} gave different results',
                 hint="A function or source of this flow is not deterministic: the same input must give the same rows.",
             )
