@@ -20,12 +20,11 @@ from nosync.compile.refusal import check_key
 from nosync.graph.nodes import SourceNode
 from nosync.graph.operators import Operator
 from nosync.graph.templates import Branch, Hole, Template
-from nosync.model.columns import DIFF, HASH
+from nosync.model.columns import DIFF, EPOCH, HASH, POSITION, REJECTION, SEQUENCE
 from nosync.model.picture import Account
 
-TOLD = StructType([StructField(name, StringType()) for name in ("_raw", "_reason", "_file")])
-PLACE = StructType([StructField(name, LongType()) for name in ("_p0", "_p1", "_p2")])
-SEQUENCE = "_sequence"
+REJECTED = [StructField(name, StringType()) for name in REJECTION]
+POSITIONS = [StructField(name, LongType()) for name in POSITION]
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -50,7 +49,7 @@ class LedgerNode(Operator):
 def incoming(columns: StructType, sequence: StructField | None) -> StructType:
     """What a source gives to its ledger, apart from the diff."""
     order = [StructField(SEQUENCE, sequence.dataType)] if sequence else []
-    return StructType([*columns.fields, *TOLD.fields, *order, *PLACE.fields])
+    return StructType([*columns.fields, *REJECTED, *order, *POSITIONS])
 
 
 def ledger(compiler: Compiler, source: SourceNode, columns: StructType, key: Sequence[str]) -> DataFrame:
@@ -65,7 +64,7 @@ def ledger(compiler: Compiler, source: SourceNode, columns: StructType, key: Seq
     feed.fingerprint = digest(f"ledger of {source.name} {source.schema.simpleString()} by {list(key)}")
     numbered = StructType([StructField(f"c{i}", column.dataType) for i, column in enumerate(columns.fields)])
     sequence = [(SEQUENCE, arrow_type(source.schema[SEQUENCE].dataType, what))] if SEQUENCE in source.schema.names else []
-    schema = StructType([*numbered.fields, *TOLD.fields, StructField("_epoch", LongType())])
+    schema = StructType([*numbered.fields, *REJECTED, StructField(EPOCH, LongType())])
     node = LedgerNode(
         name=f"{source.name}/ledger", feed=feed, schema=schema, view=source.name,
         keys=pa.schema([(f"k{i}", arrow_type(data_type(k), what)) for i, k in enumerate(keys)]),

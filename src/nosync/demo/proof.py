@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import nosync as ns
+from nosync.model.columns import DIFF, EPOCH
 
-OF_THE_RUN = ("epoch", "_epoch", "_diff")  # when something came, not what it is
+OF_THE_RUN = ("epoch", EPOCH, DIFF)  # when something came, not what it is
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def added_up(folder: Path) -> Counter[Any]:
     total: Counter[Any] = Counter()
     for file in sorted(folder.glob("*.parquet")):
         table = pq.read_table(file)
-        for row, times in zip(_rows(table), table.column("_diff").to_pylist()):
+        for row, times in zip(_rows(table), table.column(DIFF).to_pylist()):
             total[row] += times
     return Counter({row: times for row, times in total.items() if times})
 

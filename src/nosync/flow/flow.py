@@ -19,6 +19,7 @@ from nosync.flow.event_time import with_event_time
 from nosync.flow.names import created_view, visible
 from nosync.graph.nodes import SourceNode
 from nosync.model.bound import BoundSource, bound
+from nosync.model.columns import REASON
 from nosync.model.errors import Conflict, Invalid, Refused
 from nosync.model.quoting import check_name, quoted
 from nosync.model.safety import Release
@@ -100,7 +101,7 @@ class Flow:
         self._sources[name] = source.bound()
         self._compiler.graph.sources[name] = node
         kept = [told[quoted(column.name)].alias(column.name, metadata=column.metadata) for column in columns.fields]
-        self._frames[name] = told.where("_reason is null").select(*kept)
+        self._frames[name] = told.where(f"{REASON} is null").select(*kept)
         self._add_view(f"{name}.rejected", rejection.refused(told, source.columns.names))
         return self._frames[name]
 

@@ -18,6 +18,7 @@ from nosync.compile.compiler import Compiler
 from nosync.compile.event_time import MARK, is_time
 from nosync.compile.ledger import LedgerNode
 from nosync.graph.nodes import SourceNode
+from nosync.model.columns import REASON
 from nosync.model.errors import Invalid, Refused
 from nosync.model.watermark import microseconds
 
@@ -81,7 +82,7 @@ def _is_ledger(frame: DataFrame, plan: Java) -> bool:
     """Whether this is where a ledger's refused rows are left out: part of the source."""
     below = children(plan)
     compiler = owned(frame.sparkSession, below[0]) if kind(plan) == "Filter" and below else None
-    return isinstance(compiler, Compiler) and isinstance(compiler.leaves[below[0].rdd().id()], LedgerNode) and "_reason" in str(plan)
+    return isinstance(compiler, Compiler) and isinstance(compiler.leaves[below[0].rdd().id()], LedgerNode) and REASON in str(plan)
 
 
 def _marked(frame: DataFrame, plan: Java, name: str) -> DataFrame:

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from nosync.history.record import ViewRecord
 from nosync.kernels.groups import Groups, from_batch
+from nosync.model.columns import COUNT
 from nosync.state.layer import Layer
 from nosync.state.merge import scan
 
@@ -32,7 +33,7 @@ def _finished(view: ViewRecord, block: pa.RecordBatch) -> pa.RecordBatch:
 
 def _repeated(view: ViewRecord, block: pa.RecordBatch) -> pa.RecordBatch:
     """Each row as often as it occurs."""
-    counts = block.column("_count").to_numpy()
+    counts = block.column(COUNT).to_numpy()
     columns = [block.column(f"c{i}") for i in range(len(view.schema))]
     if not columns:
         return pa.RecordBatch.from_pylist([{}] * int(counts.sum()), schema=view.schema)

@@ -15,6 +15,7 @@ from nosync.kernels import exact
 from nosync.kernels.families import BEST, SUMS, Family, additive, best_of, digits_of, is_digit, reduced
 from nosync.kernels.functions import FUNCTIONS, Result
 from nosync.kernels.groups import Groups, Int64s, concat, decoded, sort_by_key
+from nosync.model.columns import HASH
 from nosync.state.layer import Layer
 from nosync.state.search import BloomUse, lookup
 
@@ -144,7 +145,7 @@ def advance(spec: Accumulation, cover: Sequence[Layer], change: Groups) -> Step:
 
 
 def _structural(name: str) -> bool:
-    return name == "_hash" or (name[0] == "k" and name[1:].isdigit())
+    return name == HASH or (name[0] == "k" and name[1:].isdigit())
 
 
 def _better(name: str, old: pa.Array, new: pa.Array) -> pa.Array:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from nosync.model.columns import COUNT, HASH
 from nosync.state.layer import Layer
 from nosync.state.merge import consolidate
 from nosync.state.search import rows_between
@@ -37,13 +38,13 @@ def release(cover: Sequence[Layer], change: pa.RecordBatch, since: int | None, u
     change = consolidate(change)
     if until is None:
         return Released(change, change.slice(0, 0))
-    ends = (change.column("_hash").to_numpy() & _TIME).astype(np.int64) - ORIGIN
+    ends = (change.column(HASH).to_numpy() & _TIME).astype(np.int64) - ORIGIN
     change = change.filter(pa.array(ends > until))
     closed = rows_between(cover, _STARTS | _time(EARLIEST if since is None else since + 1), _STARTS | _time(until))
     if closed is None or (since is not None and since >= until):
         return Released(change, change.slice(0, 0))
     closed = closed.select(change.schema.names)
-    gone = closed.set_column(closed.num_columns - 1, closed.schema.field("_count"), pa.array(-closed.column("_count").to_numpy()))
+    gone = closed.set_column(closed.num_columns - 1, closed.schema.field(COUNT), pa.array(-closed.column(COUNT).to_numpy()))
     both = [pa.concat_arrays([change.column(i), gone.column(i)]) for i in range(change.num_columns)]
     return Released(consolidate(pa.RecordBatch.from_arrays(both, schema=change.schema)), closed)
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nosync.model.columns import HASH
 from nosync.state.canonical import canonical_bytes, rows_equal
 
 Int64s = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -44,7 +45,7 @@ class Groups:
 
     def to_batch(self) -> pa.RecordBatch:
         """The form of an upserts layer. Columns that hold nothing are left out: the result depends on the content alone."""
-        columns: dict[str, pa.Array] = {"_hash": pa.array(self.hashes)}
+        columns: dict[str, pa.Array] = {HASH: pa.array(self.hashes)}
         columns.update({f"k{i}": tidy(key) for i, key in enumerate(self.keys)})
         columns["n"] = pa.array(self.n)
         columns.update({name: pa.array(self.additive[name]) for name in sorted(self.additive) if self.additive[name].any()})

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nosync.kernels.groups import sort_by_key
+from nosync.model.columns import HASH
 from nosync.model.errors import Failed
 from nosync.state.layer import Layer
 from nosync.state.merge import consolidate, paired
@@ -115,7 +116,7 @@ def _asks_right(spec: Joining) -> bool:
 
 
 def _hashes(batch: pa.RecordBatch) -> np.ndarray:
-    hashes: np.ndarray = np.unique(batch.column("_hash").to_numpy())
+    hashes: np.ndarray = np.unique(batch.column(HASH).to_numpy())
     return hashes
 
 
@@ -136,7 +137,7 @@ def _with_key(batch: pa.RecordBatch, keys: tuple[str, ...]) -> pa.RecordBatch:
 def _flipped(spec: Joining, right: tuple[pa.RecordBatch, Ints, Ints]) -> np.ndarray:
     """Hashes of keys that have got their first row on the right, or lost their last: only there do rows kept on the left change sides."""
     rows, before, change = right
-    hashes: np.ndarray = rows.column("_hash").to_numpy()
+    hashes: np.ndarray = rows.column(HASH).to_numpy()
     if not len(hashes):
         return hashes
     order, starts = sort_by_key(hashes, [rows.column(name) for name in spec.right])
@@ -149,7 +150,7 @@ def _numbered(
     spec: Joining, left: tuple[pa.RecordBatch, Ints, Ints], right: tuple[pa.RecordBatch, Ints, Ints]
 ) -> tuple[_Side, _Side, int]:
     """Both sides with their keys numbered alike, and the number of keys. Keys with a null get numbers that the other side does not have."""
-    hashes = np.concatenate((left[0].column("_hash").to_numpy(), right[0].column("_hash").to_numpy()))
+    hashes = np.concatenate((left[0].column(HASH).to_numpy(), right[0].column(HASH).to_numpy()))
     keys = [_stacked(left[0].column(one), right[0].column(other)) for one, other in zip(spec.left, spec.right, strict=True)]
     order, starts = sort_by_key(hashes, keys)
     number = np.empty(len(order), np.int64)

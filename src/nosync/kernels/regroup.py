@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from nosync.kernels.groups import sort_by_key
+from nosync.model.columns import COUNT, HASH
 from nosync.state.expiry import Expired
 from nosync.state.layer import Layer
 from nosync.state.merge import consolidate
@@ -35,10 +36,10 @@ def gather(cover: Sequence[Layer], change: pa.RecordBatch, keys: int, announced:
     layer = consolidate(change)
     if layer.num_rows == 0:
         return Gathered(layer, layer, np.zeros(0, bool))
-    old = rows_of(cover, np.unique(layer.column("_hash").to_numpy()))
+    old = rows_of(cover, np.unique(layer.column(HASH).to_numpy()))
     both = layer if old is None else stack([layer, old.select(layer.schema.names)])
     now = consolidate(both)
-    counts = np.maximum(now.column("_count").to_numpy(), 0)
+    counts = np.maximum(now.column(COUNT).to_numpy(), 0)
     group, touched, groups = group_numbers(now, layer, keys)
     alive = np.bincount(group, weights=counts, minlength=groups) > 0
     wanted = np.zeros(groups, bool)
@@ -58,7 +59,7 @@ def settle(
 
     `results` holds one or more rows for each touched group that is alive, and ghosts for those that are gone.
     """
-    old = rows_of(cover, np.unique(results.column("_hash").to_numpy()))
+    old = rows_of(cover, np.unique(results.column(HASH).to_numpy()))
     new = results.filter(pa.array(~ghosts))
     if closed is not None:
         old = old if old is None else old.filter(pa.array(closed.living(old)))
@@ -71,8 +72,8 @@ def settle(
         wanted = np.zeros(groups, bool)
         wanted[touched] = True
         old = old.filter(pa.array(wanted[group]))
-    minus = pa.array(-old.column("_count").to_numpy())
-    old = old.set_column(old.schema.get_field_index("_count"), old.schema.field("_count"), minus)
+    minus = pa.array(-old.column(COUNT).to_numpy())
+    old = old.set_column(old.schema.get_field_index(COUNT), old.schema.field(COUNT), minus)
     return consolidate(stack([new, old]))
 
 
@@ -85,8 +86,8 @@ def stack(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 def group_numbers(left: pa.RecordBatch, right: pa.RecordBatch, keys: int) -> tuple[np.ndarray, np.ndarray, int]:
     """Numbers for the groups of both, equal where hash and key are equal, and how many groups there are."""
-    both = stack([left.select(["_hash", *_keys(keys)]), right.select(["_hash", *_keys(keys)])])
-    order, starts = sort_by_key(both.column("_hash").to_numpy(), [both.column(name) for name in _keys(keys)])
+    both = stack([left.select([HASH, *_keys(keys)]), right.select([HASH, *_keys(keys)])])
+    order, starts = sort_by_key(both.column(HASH).to_numpy(), [both.column(name) for name in _keys(keys)])
     number = np.empty(len(order), np.int64)
     number[order] = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
     return number[: left.num_rows], number[left.num_rows :], len(starts)

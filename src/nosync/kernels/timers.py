@@ -13,6 +13,7 @@ import pyarrow as pa
 from nosync.kernels.final import EARLIEST, LATEST, ORIGIN, TIME_BITS, release
 from nosync.kernels.fold import States, Touched
 from nosync.kernels.groups import Int64s, Uint64s, sort_by_key
+from nosync.model.columns import COUNT, HASH, ROW
 from nosync.state.layer import Layer
 from nosync.state.merge import consolidate
 
@@ -32,14 +33,14 @@ def due(cover: Sequence[Layer], keys: pa.Schema, since: int | None, until: int |
     """Timers after the watermark `since` and up to `until`."""
     nothing = _index(keys, [pa.nulls(0, field.type) for field in keys], np.zeros(0, np.uint64), np.zeros(0, np.int64), 1)
     released = release(cover, nothing, since, until)
-    return Due(released.layer, released.rows.column("_row").to_numpy(), [released.rows.column(name) for name in keys.names])
+    return Due(released.layer, released.rows.column(ROW).to_numpy(), [released.rows.column(name) for name in keys.names])
 
 
 def _index(keys: pa.Schema, columns: Sequence[pa.Array], hashes: Uint64s, times: Int64s, count: int) -> pa.RecordBatch:
     """Rows of the index: where they lie, the hash of the key, the key."""
     places = (hashes & _BEGINNING) | (np.clip(times, EARLIEST, LATEST) + ORIGIN).astype(np.uint64)
-    named = {"_hash": pa.array(places), "_row": pa.array(hashes)} | dict(zip(keys.names, columns, strict=True))
-    return pa.RecordBatch.from_pydict(named | {"_count": pa.array(np.full(len(hashes), count, np.int64))})
+    named = {HASH: pa.array(places), ROW: pa.array(hashes)} | dict(zip(keys.names, columns, strict=True))
+    return pa.RecordBatch.from_pydict(named | {COUNT: pa.array(np.full(len(hashes), count, np.int64))})
 
 
 def with_due(touched: Touched, called: Due) -> tuple[Touched, np.ndarray]:

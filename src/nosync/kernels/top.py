@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from nosync.kernels.order import ordered_words
 from nosync.kernels.regroup import Gathered, group_numbers, stack
+from nosync.model.columns import COUNT, HASH, ROW
 from nosync.state.first_rows import Run, run_in_memory, run_of
 from nosync.state.layer import Hashes, Index, Layer
 from nosync.state.merge import concat, consolidate
@@ -86,14 +87,14 @@ def top(cover: Sequence[Layer], change: pa.RecordBatch, keys: int, limit: Limit)
 
 def _beginnings(cover: Sequence[Layer], change: pa.RecordBatch, keys: int, limit: Limit) -> pa.RecordBatch:
     """The first rows of each hash after the change, in canonical order: enough for the limit, or all there are."""
-    hashes: Hashes = np.unique(change.column("_hash").to_numpy())
+    hashes: Hashes = np.unique(change.column(HASH).to_numpy())
     runs = [run_in_memory(change, hashes), *(run_of(layer, hashes) for layer in cover)]
     pending: Index = np.arange(len(hashes))
     size, found = max(FIRST_LOOK, 2 * limit.k), []
     while len(pending):
         rows, bounded = _look(runs, hashes, pending, size, change.schema)
         short = _short(rows, change, hashes, pending, keys, limit) & bounded
-        found.append(rows.filter(pa.array(~short[np.searchsorted(hashes[pending], rows.column("_hash").to_numpy())])))
+        found.append(rows.filter(pa.array(~short[np.searchsorted(hashes[pending], rows.column(HASH).to_numpy())])))
         pending, size = pending[short], size * GROWTH
     return found[0] if len(found) == 1 else consolidate(stack(found))
 
@@ -108,17 +109,17 @@ def _look(runs: Sequence[Run], hashes: Hashes, pending: Index, size: int, schema
         bounds[cut.hashes] = np.minimum(bounds[cut.hashes], cut.rows)
         bounded[cut.hashes] = True
     rows = consolidate(concat(pieces, schema, "diffs"), runs=True)
-    at = np.searchsorted(hashes[pending], rows.column("_hash").to_numpy())
+    at = np.searchsorted(hashes[pending], rows.column(HASH).to_numpy())
     return rows.filter(pa.array(~bounded[at] | (_rows(rows) < bounds[at]))), bounded
 
 
 def _short(rows: pa.RecordBatch, change: pa.RecordBatch, hashes: Hashes, pending: Index, keys: int, limit: Limit) -> np.ndarray:
     """For which of the pending hashes some changed group has not yet enough rows."""
-    mine = change.filter(pa.array(np.isin(change.column("_hash").to_numpy(), hashes[pending])))
+    mine = change.filter(pa.array(np.isin(change.column(HASH).to_numpy(), hashes[pending])))
     group, changed, groups = group_numbers(rows, mine, keys)
     wanting = _ends(rows, group, groups, limit)[changed] == LAST
     short = np.zeros(len(pending), bool)
-    short[np.searchsorted(hashes[pending], mine.column("_hash").to_numpy()[wanting])] = True
+    short[np.searchsorted(hashes[pending], mine.column(HASH).to_numpy()[wanting])] = True
     return short
 
 
@@ -140,10 +141,10 @@ def _ends(rows: pa.RecordBatch, group: Index, groups: int, limit: Limit) -> Hash
 
 
 def _rows(batch: pa.RecordBatch) -> Hashes:
-    rows: Hashes = batch.column("_row").to_numpy()
+    rows: Hashes = batch.column(ROW).to_numpy()
     return rows
 
 
 def _counts(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    counts: npt.NDArray[np.int64] = batch.column("_count").to_numpy()
+    counts: npt.NDArray[np.int64] = batch.column(COUNT).to_numpy()
     return counts

@@ -6,13 +6,14 @@ Shard p of n holds the hashes whose upper 31 bits v satisfy v * n >> 31 == p. Sp
 from collections.abc import Iterable
 from functools import lru_cache
 
+from nosync.model.columns import HASH
 from nosync.model.hash_range import ALL_HASHES, HashRange
 from nosync.model.identifiers import Shard
 
 
 def shard_expression(shards: int) -> str:
     """The shard of the column `_hash`, in Spark SQL."""
-    return f"cast(shiftright(shiftrightunsigned(_hash, 33) * {shards}L, 31) as int)"
+    return f"cast(shiftright(shiftrightunsigned({HASH}, 33) * {shards}L, 31) as int)"
 
 
 def lower_bounds(shards: int) -> list[int]:

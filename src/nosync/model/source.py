@@ -141,4 +141,4 @@ class Ordered(Protocol):
 
     def events(self, spark: "SparkSession", slice: Slice) -> "DataFrame":
         """As `read`, with more columns before `_diff`: `_raw`, `_reason` and `_file` of rows that do not fit, null for all others, and
-        the place of each (`_p0`, `_p1`, `_p2`: whole numbers, compared from left to right)."""
+        the position of each (`_p0`, `_p1`, `_p2`: whole numbers, compared from left to right)."""

@@ -10,6 +10,7 @@ from pyspark.sql.types import LongType, StructType
 
 from nosync.bridge.arrow import arrow_schema
 from nosync.journal.journal import Journal
+from nosync.model.columns import COUNT, DIFF, EPOCH
 from nosync.model.errors import Failed, NosyncError
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import LayerInfo
@@ -36,7 +37,7 @@ class LayerChanges:
 
     @property
     def schema(self) -> pa.Schema:
-        return arrow_schema(StructType(list(self.columns.fields)).add("_epoch", LongType()).add("_diff", LongType()), "the sink")
+        return arrow_schema(StructType(list(self.columns.fields)).add(EPOCH, LongType()).add(DIFF, LongType()), "the sink")
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Block by block, in an order that is always the same."""
@@ -44,7 +45,7 @@ class LayerChanges:
             for block in verify(open_layer(self.home, layer)).blocks:
                 columns = [block.column(f"c{i}").cast(field.type) for i, field in enumerate(self.schema) if i < len(self.columns)]
                 epochs = pa.array([self.epoch] * block.num_rows, pa.int64())
-                yield pa.RecordBatch.from_arrays([*columns, epochs, block.column("_count")], schema=self.schema)
+                yield pa.RecordBatch.from_arrays([*columns, epochs, block.column(COUNT)], schema=self.schema)
 
     def table(self) -> pa.Table:
         return pa.Table.from_batches(self.batches(), self.schema)

@@ -17,9 +17,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
 
-from nosync.compile.ledger import PLACE, SEQUENCE, TOLD, incoming
+from nosync.compile.ledger import incoming
 from nosync.model.bound import BoundSource
 from nosync.model.changes import ADDING, AFTER, BEFORE, REMOVING, REPLACING, effects
+from nosync.model.columns import DIFF, EPOCH, FILE, POSITION, RAW, REASON, REJECTION, SEQUENCE
 from nosync.model.errors import Invalid
 from nosync.model.quoting import quoted
 from nosync.model.source import Slice
@@ -57,7 +58,7 @@ class ChangeLog:
         for column in self.key:
             if column not in self.columns.names:
                 raise Invalid(f'source "{name}" has no column "{column}"', hint=f"key= is of {', '.join(self.columns.names)}.")
-        reserved = {*TOLD.names, *PLACE.names, SEQUENCE, "_epoch", "_diff"} & {*given.names, *self.columns.names}
+        reserved = {*REJECTION, *POSITION, SEQUENCE, EPOCH, DIFF} & {*given.names, *self.columns.names}
         if reserved:
             raise Invalid(f'source "{name}" has a column "{min(reserved)}"', hint="This name is taken here: choose another.")
 
@@ -96,14 +97,14 @@ class ChangeLog:
     def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
         events = self._events(spark, slice)
         found = self._enveloped(events) if self.enveloped else self._plain(events)
-        return found.where(F.col("_reason").isNotNull() | (F.col("_diff") != 0))
+        return found.where(F.col(REASON).isNotNull() | (F.col(DIFF) != 0))
 
     def _events(self, spark: SparkSession, slice: Slice) -> DataFrame:
-        """The source's rows, each with what is known of it; a source that knows no places leaves the order open."""
+        """The source's rows, each with what is known of it; a source that knows no positions leaves the order open."""
         if self.source.events is not None:
             return self.source.events(spark, slice)
-        nothing = [F.lit(None).cast("string").alias(name) for name in TOLD.names] + [F.lit(0).cast("bigint").alias(n) for n in PLACE.names]
-        return self.source.read(spark, slice).select(*map(_column, self.given.names), *nothing, "_diff")
+        nothing = [F.lit(None).cast("string").alias(name) for name in REJECTION] + [F.lit(0).cast("bigint").alias(n) for n in POSITION]
+        return self.source.read(spark, slice).select(*map(_column, self.given.names), *nothing, DIFF)
 
     @property
     def _word(self) -> Column:
@@ -113,9 +114,9 @@ class ChangeLog:
         """One row, one change."""
         columns = [_column(name) for name in self.columns.names]
         if self.op_column is None:
-            return self._selected(events, columns, F.col("_reason"), F.lit(1))
+            return self._selected(events, columns, F.col(REASON), F.lit(1))
         effect = F.coalesce(*(F.when(self._word.isin(*words), F.lit(effect)) for words, effect in effects(bool(self.key)).items()))
-        reason = F.coalesce(F.col("_reason"), F.when(effect.isNull(), self._unknown()))
+        reason = F.coalesce(F.col(REASON), F.when(effect.isNull(), self._unknown()))
         return self._selected(events, columns, reason, F.coalesce(effect, F.lit(0)))
 
     def _unknown(self) -> Column:
@@ -130,19 +131,19 @@ class ChangeLog:
         images = F.filter(F.array(*asked), lambda image: image.isNotNull())
         absent = [F.when(self._word.isin(*words) & F.col(image).isNull(), F.lit(f"{image} is missing")) for image, words, _ in steps]
         known = self._word.isin(*BEFORE, *(word for _, words, _ in steps for word in words))
-        reason = F.coalesce(F.col("_reason"), *absent, F.when(~F.coalesce(known, F.lit(False)), self._unknown()))
+        reason = F.coalesce(F.col(REASON), *absent, F.when(~F.coalesce(known, F.lit(False)), self._unknown()))
         nothing = F.array(F.struct(F.col("after").alias("row"), F.lit(0).alias("effect")))
-        told = events.withColumn("_reason", reason)
-        told = told.withColumn("_image", F.explode(F.when(F.col("_reason").isNull() & (F.size(images) > 0), images).otherwise(nothing)))
+        told = events.withColumn(REASON, reason)
+        told = told.withColumn("_image", F.explode(F.when(F.col(REASON).isNull() & (F.size(images) > 0), images).otherwise(nothing)))
         columns = [F.col("_image.row").getField(name).alias(name) for name in self.columns.names]
-        return self._selected(told, columns, F.col("_reason"), F.col("_image.effect"))
+        return self._selected(told, columns, F.col(REASON), F.col("_image.effect"))
 
     def _selected(self, events: DataFrame, columns: list[Column], reason: Column, effect: Column) -> DataFrame:
         event = F.to_json(F.struct(*map(_column, self.given.names)))
-        raw = F.when(reason.isNotNull(), F.coalesce(F.col("_raw"), event))
+        raw = F.when(reason.isNotNull(), F.coalesce(F.col(RAW), event))
         order = [F.col(self.sequence).alias(SEQUENCE)] if self.sequence is not None else []
-        diff = (effect * F.col("_diff")).cast("bigint").alias("_diff")
-        return events.select(*columns, raw.alias("_raw"), reason.alias("_reason"), "_file", *order, *PLACE.names, diff)
+        diff = (effect * F.col(DIFF)).cast("bigint").alias(DIFF)
+        return events.select(*columns, raw.alias(RAW), reason.alias(REASON), FILE, *order, *POSITION, diff)
 
 
 def _is_envelope(schema: StructType) -> bool:

@@ -21,13 +21,14 @@ from pyspark.sql.types import StructType
 
 from nosync.bridge.arrow import arrow_schema
 from nosync.bridge.frames import OBSERVED
+from nosync.model.columns import DIFF, FILE, POSITION, RAW, REASON
 from nosync.model.errors import Conflict, Invalid
 from nosync.model.quoting import quoted
 from nosync.model.source import Marks, Slice, Taken
 from nosync.model.store import checked
 from nosync.sources.cleaning import Cleaning, cleaning_of
-from nosync.sources.places import FILE, places
-from nosync.sources.rejection import RAW, reasons
+from nosync.sources.positions import FILE_PATH, positions
+from nosync.sources.rejection import UNREAD, reasons
 
 FORMATS = ("parquet", "json", "csv", "text", "orc")
 TEXTUAL = ("csv", "json")  # where a single row can be broken
@@ -178,17 +179,17 @@ class Files:
     def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
         paths = self._paths(slice)
         if not paths:
-            return spark.createDataFrame([], self.schema).withColumn("_diff", F.lit(1).cast("bigint"))
+            return spark.createDataFrame([], self.schema).withColumn(DIFF, F.lit(1).cast("bigint"))
         rows = self._scan(spark, paths, self._read_schema())
         if self.format != "parquet":
             rows = rows.observe(observation(self.name), *self._counts)
         if self.format in TEXTUAL:
-            rows = rows.where(F.col(RAW).isNull())
+            rows = rows.where(F.col(UNREAD).isNull())
         return rows.select(*self._columns)
 
     @cached_property
     def _columns(self) -> list[Column]:
-        return [*(F.col(quoted(column)) for column in self.schema.names), F.lit(1).cast("bigint").alias("_diff")]
+        return [*(F.col(quoted(column)) for column in self.schema.names), F.lit(1).cast("bigint").alias(DIFF)]
 
     @cached_property
     def _counts(self) -> list[Column]:
@@ -197,16 +198,16 @@ class Files:
         if self.format not in TEXTUAL:
             return [F.count(F.lit(1)).alias("rows")]
         every = F.struct(*(F.col(quoted(column)) for column in self.schema.names))
-        return [F.count(F.lit(1)).alias("rows"), F.count(F.when(F.col(RAW).isNotNull(), every)).alias("rejected")]
+        return [F.count(F.lit(1)).alias("rows"), F.count(F.when(F.col(UNREAD).isNotNull(), every)).alias("rejected")]
 
     def _read_schema(self) -> StructType:
         schema = StructType(list(self.schema.fields))
-        return schema.add(RAW, "string") if self.format in TEXTUAL else schema
+        return schema.add(UNREAD, "string") if self.format in TEXTUAL else schema
 
     def _scan(self, spark: SparkSession, paths: list[str], schema: StructType) -> DataFrame:
         reader = spark.read.format(self.format).schema(schema).options(**self.options).option("basePath", str(self.path))
         if self.format in TEXTUAL:
-            reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", RAW)
+            reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", UNREAD)
         return reader.load(paths)
 
     def rejects(self, slice: Slice) -> int:
@@ -219,31 +220,31 @@ class Files:
         found = spark.createDataFrame(broken, "raw string, reason string, file string")
         paths = self._paths(slice)
         if self.format in TEXTUAL and paths:
-            scanned = self._scan(spark, paths, self._read_schema()).withColumn("_file", F.col("_metadata.file_path"))
-            bad = scanned.observe(f"{observation(self.name)}.rejected.{epoch}", *self._counts).where(F.col(RAW).isNotNull())
+            scanned = self._scan(spark, paths, self._read_schema()).withColumn(FILE, F.col(FILE_PATH))
+            bad = scanned.observe(f"{observation(self.name)}.rejected.{epoch}", *self._counts).where(F.col(UNREAD).isNotNull())
             reason = reasons(self.format, self.schema, self.options).alias("reason")
-            rows = bad.select(F.col(RAW).alias("raw"), reason, F.col("_file").alias("file"))
+            rows = bad.select(F.col(UNREAD).alias("raw"), reason, F.col(FILE).alias("file"))
             found = found.unionAll(rows) if broken else rows
-        return found.withColumn("epoch", F.lit(epoch).cast("bigint")).withColumn("_diff", F.lit(1).cast("bigint"))
+        return found.withColumn("epoch", F.lit(epoch).cast("bigint")).withColumn(DIFF, F.lit(1).cast("bigint"))
 
     def events(self, spark: SparkSession, slice: Slice) -> DataFrame:
-        """All rows of a slice for a ledger: those that do not fit have a reason; each knows its file and its place in the input."""
+        """All rows of a slice for a ledger: those that do not fit have a reason; each knows its file and its position in the input."""
         paths, nothing = self._paths(slice), F.lit(None).cast("string")
         broken = [(reason, str(self.path / relative)) for relative, reason in slice.get("broken", {}).items()]
         empty = [F.lit(None).cast(column.dataType).alias(column.name) for column in self.schema.fields]
         nowhere = [F.lit(0).cast("bigint").alias(f"_p{i}") for i in range(3)]
-        failed = spark.createDataFrame(broken, "_reason string, _file string")
-        failed = failed.select(*empty, nothing.alias("_raw"), "_reason", "_file", *nowhere)
+        failed = spark.createDataFrame(broken, f"{REASON} string, {FILE} string")
+        failed = failed.select(*empty, nothing.alias(RAW), REASON, FILE, *nowhere)
         if not paths:
-            return failed.withColumn("_diff", F.lit(1).cast("bigint"))
-        rows = self._scan(spark, paths, self._read_schema()).select("*", F.col(FILE).alias("_file"), *places(spark, paths))
+            return failed.withColumn(DIFF, F.lit(1).cast("bigint"))
+        rows = self._scan(spark, paths, self._read_schema()).select("*", F.col(FILE_PATH).alias(FILE), *positions(spark, paths))
         if self.format != "parquet":
             rows = rows.observe(observation(self.name), *self._counts)
         textual = self.format in TEXTUAL
-        raw = F.col(RAW) if textual else nothing
+        raw = F.col(UNREAD) if textual else nothing
         reason = F.when(raw.isNotNull(), reasons(self.format, self.schema, self.options)) if textual else nothing
-        rows = rows.select(*self._columns[:-1], raw.alias("_raw"), reason.alias("_reason"), "_file", "_p0", "_p1", "_p2")
-        return (rows.unionAll(failed) if broken else rows).withColumn("_diff", F.lit(1).cast("bigint"))
+        rows = rows.select(*self._columns[:-1], raw.alias(RAW), reason.alias(REASON), FILE, *POSITION)
+        return (rows.unionAll(failed) if broken else rows).withColumn(DIFF, F.lit(1).cast("bigint"))
 
     def rows(self, slice: Slice) -> int | None:
         rows = slice.get("rows")

@@ -21,6 +21,7 @@ from nosync.journal.names import source_folder
 from nosync.journal.taken import Taken
 from nosync.model import source as protocols
 from nosync.model.bound import BoundSource
+from nosync.model.columns import DIFF, POSITION, REJECTION
 from nosync.model.errors import Unavailable, reading
 from nosync.model.source import Slice
 from nosync.model.store import checked, fingerprint
@@ -100,18 +101,19 @@ class InputLog:
 
     def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
         table = self._stored(slice)
-        return spark.createDataFrame(table, StructType(list(self.schema.fields)).add("_diff", LongType()))
+        return spark.createDataFrame(table, StructType(list(self.schema.fields)).add(DIFF, LongType()))
 
     def events(self, spark: SparkSession, slice: Slice) -> DataFrame:
         """The rows in the order in which they were given, for a ledger."""
         table, text = self._stored(slice), pa.nulls(slice["rows"], pa.string())
         columns = dict(zip(table.column_names, table.columns, strict=True))
-        diff = columns.pop("_diff")
+        diff = columns.pop(DIFF)
         zeros = pa.array(np.zeros(slice["rows"], np.int64))
-        columns |= {"_raw": text, "_reason": text, "_file": text, "_p0": zeros, "_p1": zeros, "_p2": pa.array(np.arange(slice["rows"]))}
-        fields = [StructField(name, StringType()) for name in ("_raw", "_reason", "_file")]
-        fields += [StructField(name, LongType()) for name in ("_p0", "_p1", "_p2", "_diff")]
-        return spark.createDataFrame(pa.table(columns | {"_diff": diff}), StructType([*self.schema.fields, *fields]))
+        columns |= dict.fromkeys(REJECTION, text)
+        columns |= dict(zip(POSITION, (zeros, zeros, pa.array(np.arange(slice["rows"]))), strict=True))
+        fields = [StructField(name, StringType()) for name in REJECTION]
+        fields += [StructField(name, LongType()) for name in (*POSITION, DIFF)]
+        return spark.createDataFrame(pa.table(columns | {DIFF: diff}), StructType([*self.schema.fields, *fields]))
 
     def rows(self, slice: Slice) -> int:
         return int(slice["rows"])
@@ -140,7 +142,7 @@ def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
     if (table.schema.names[:-1], table.schema.types[:-1]) == (schema.names, schema.types):
         return table
     columns = [table.column(f.name).cast(f.type) if f.name in table.schema.names else pa.nulls(len(table), f.type) for f in schema]
-    return pa.table([*columns, table.column("_diff")], names=[*schema.names, "_diff"])
+    return pa.table([*columns, table.column(DIFF)], names=[*schema.names, DIFF])
 
 
 def _inner(slice: Slice) -> Slice:

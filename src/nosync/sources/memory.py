@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.conversion import LocalDataToArrowConversion
 from pyspark.sql.types import LongType, StructType
 
+from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid
 from nosync.model.source import Slice, Taken
 
@@ -74,7 +75,7 @@ class Memory:
             words = str(error).strip().splitlines()[0]
             hint = f"Rows are {self.schema.simpleString()}."
             raise Invalid(f'source "{self.name}": a row does not fit the schema: {words}', hint=hint) from None
-        return table.append_column("_diff", pa.array([diff] * len(rows), pa.int64()))
+        return table.append_column(DIFF, pa.array([diff] * len(rows), pa.int64()))
 
     def start(self, folder: Path, taken: Taken) -> None:
         """What was given before and is not part of an epoch stays: it is handed out again."""
@@ -105,5 +106,5 @@ class Memory:
             self.unrecorded.pop(slice["number"], None)
 
     def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
-        schema = StructType(list(self.schema.fields)).add("_diff", LongType())
+        schema = StructType(list(self.schema.fields)).add(DIFF, LongType())
         return spark.createDataFrame(self.table(slice), schema)

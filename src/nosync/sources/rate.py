@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType, TimestampType
 
+from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid
 from nosync.model.source import Slice, Taken
 
@@ -47,7 +48,7 @@ class Rate:
         micros = F.lit(slice["begun"]) + F.floor(F.col("id") * F.lit(1_000_000) / F.lit(slice["rate"]))
         rows = spark.range(slice["lower"], slice["upper"])
         return rows.select(
-            F.timestamp_micros(micros.cast("bigint")).alias("timestamp"), F.col("id").alias("value"), F.lit(1).cast("bigint").alias("_diff")
+            F.timestamp_micros(micros.cast("bigint")).alias("timestamp"), F.col("id").alias("value"), F.lit(1).cast("bigint").alias(DIFF)
         )
 
     def rows(self, slice: Slice) -> int:

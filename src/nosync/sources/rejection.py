@@ -7,15 +7,16 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from nosync.model.columns import RAW, REASON
 from nosync.model.quoting import quoted
 
-RAW = "_nosync_raw"
+UNREAD = "_nosync_raw"  # what Spark could not read
 SCHEMA = "raw string, reason string, file string, epoch bigint"
 
 
 def reasons(format: str, schema: StructType, options: dict[str, Any]) -> Column:
     """One sentence per rejected row: the fields that could not be read, or that the whole could not."""
-    raw = F.col(RAW)
+    raw = F.col(UNREAD)
     if format == "json":
         words = {name: F.get_json_object(raw, f"$['{name}']") for name in schema.names}
         whole = "not a JSON object"
@@ -37,7 +38,7 @@ def reasons(format: str, schema: StructType, options: dict[str, Any]) -> Column:
 def refused(told: DataFrame, columns: Sequence[str]) -> DataFrame:
     """What a ledger refused, in the form of rejected rows."""
     row = F.to_json(F.struct(*(F.col(quoted(column)) for column in columns)))
-    told = told.where("_reason is not null").withColumn("_raw", F.coalesce("_raw", row))
+    told = told.where(f"{REASON} is not null").withColumn(RAW, F.coalesce(RAW, row))
     return told.select(*(F.col(f"_{name}").alias(name) for name in ("raw", "reason", "file", "epoch")))
 
 

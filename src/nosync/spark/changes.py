@@ -2,10 +2,10 @@
 
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
-from nosync.model.columns import DIFF, HASH
+from nosync.model.columns import DIFF, HASH, SHARD
 
 NOTHING = StructType([StructField("_nothing", IntegerType())])  # of a step that nobody reads
-BLOBS = StructType([StructField("_shard", IntegerType()), StructField("blob", BinaryType())])
+BLOBS = StructType([StructField(SHARD, IntegerType()), StructField("blob", BinaryType())])
 
 
 def change_schema(schema: StructType, placed: bool = True) -> StructType:

@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 from nosync.bridge.catalyst import Catalyst, Java, items
 from nosync.bridge.errors import JavaError, words_of
 from nosync.graph.operators import RegroupNode
+from nosync.model.columns import COUNT, HASH, ROW
 
 
 def empty_result(session: SparkSession, node: RegroupNode) -> pa.RecordBatch | str:
@@ -18,11 +19,11 @@ def empty_result(session: SparkSession, node: RegroupNode) -> pa.RecordBatch | s
     aggregate = catalyst.with_children(whole, [nothing])
     output = items(aggregate.output())
     columns = [catalyst.alias(a, f"c{i}") for i, a in enumerate(output)]
-    columns.append(catalyst.alias(catalyst.hash(output), "_row"))
+    columns.append(catalyst.alias(catalyst.hash(output), ROW))
     try:
         table = catalyst.frame(catalyst.project(columns, aggregate)).toArrow()
     except (PySparkException, JavaError) as error:
         return words_of(error)
-    arrays = {"_hash": pa.array([42], pa.uint64()), "_row": table.column("_row").combine_chunks().view(pa.uint64())}
+    arrays = {HASH: pa.array([42], pa.uint64()), ROW: table.column(ROW).combine_chunks().view(pa.uint64())}
     arrays |= {f.name: table.column(f.name).combine_chunks().cast(f.type) for f in node.settled}
-    return pa.RecordBatch.from_pydict(arrays | {"_count": pa.array([1], pa.int64())})
+    return pa.RecordBatch.from_pydict(arrays | {COUNT: pa.array([1], pa.int64())})

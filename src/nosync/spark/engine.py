@@ -16,6 +16,7 @@ from nosync.graph.timed import timed_sources
 from nosync.journal.entries import Opened
 from nosync.journal.names import layer_path
 from nosync.model.bound import BoundSource
+from nosync.model.columns import DIFF
 from nosync.model.engine import CoversOf, Outcome, Targets
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch, TraceName
@@ -159,7 +160,7 @@ class SparkEngine:
         return {node.name: partial(self._static, node) for node in self.program.graph.statics}
 
     def _static(self, node: SourceNode) -> DataFrame:
-        return self.setting.catalyst.frame(node.static).select("*", F.lit(1).cast("bigint").alias("_diff"))
+        return self.setting.catalyst.frame(node.static).select("*", F.lit(1).cast("bigint").alias(DIFF))
 
     def _rows(self, name: str, slices: Sequence[Slice], job: EpochJob) -> int:
         known = [self.program.sources[name].rows(slice) for slice in slices]

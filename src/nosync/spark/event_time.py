@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nosync.bridge.frames import OBSERVED, microseconds_of
+from nosync.model.columns import DIFF
 
 NEVER = -(1 << 63)
 Observed = Mapping[str, Mapping[str, int]]
@@ -14,7 +15,7 @@ Observed = Mapping[str, Mapping[str, int]]
 def stamped(rows: DataFrame, column: str, at: float) -> DataFrame:
     """The rows with the time at which their epoch was opened, as the journal records it; the diff stays last."""
     time = F.timestamp_micros(F.lit(round(at * 1e6)).cast("bigint")).alias(column)
-    return rows.select(*[rows[name] for name in rows.columns[:-1]], time, rows["_diff"])
+    return rows.select(*[rows[name] for name in rows.columns[:-1]], time, rows[DIFF])
 
 
 def time_of(source: str) -> str:
@@ -24,7 +25,7 @@ def time_of(source: str) -> str:
 
 def observed(rows: DataFrame, source: str, column: str) -> DataFrame:
     """The same rows; on the way the newest event time among those that are added is noted."""
-    newest = F.coalesce(F.max(F.when(rows["_diff"] > 0, microseconds_of(rows, column))), F.lit(NEVER))
+    newest = F.coalesce(F.max(F.when(rows[DIFF] > 0, microseconds_of(rows, column))), F.lit(NEVER))
     return rows.observe(f"{OBSERVED}{time_of(source)}", newest.alias("newest"))
 
 

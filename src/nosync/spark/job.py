@@ -24,6 +24,7 @@ from nosync.graph.templates import Branch, Hole, Piece
 from nosync.graph.traces import traces_of, wanted_ends
 from nosync.graph.walk import behind_views, inputs, read_by, stateful, timeless
 from nosync.graph.walk import late as late_node
+from nosync.model.columns import DIFF, GHOST, HASH, ROW, SHARD
 from nosync.model.engine import CoversOf, Targets
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch, TraceName
@@ -76,7 +77,7 @@ class Setting:
 
     @cached_property
     def blob_shard(self) -> Column:
-        return F.col("_shard")
+        return F.col(SHARD)
 
     @cached_property
     def consumers(self) -> dict[int, int]:
@@ -239,7 +240,7 @@ class EpochJob:
         self.frames[id(node)] = analyzed(rows)
 
     def _nothing(self, node: SourceNode) -> DataFrame:
-        return self.setting.session.createDataFrame([], StructType(list(node.schema.fields)).add("_diff", LongType()))
+        return self.setting.session.createDataFrame([], StructType(list(node.schema.fields)).add(DIFF, LongType()))
 
     def _fill(self, piece: Piece) -> Java:
         if isinstance(piece, Branch):
@@ -265,7 +266,7 @@ class EpochJob:
 
     def marker(self, rows: DataFrame) -> DataFrame:
         """A row that counts for nothing, so that the task of a group without a key runs even where no row arrives."""
-        values = {"_hash": F.lit(42), "_diff": F.lit(0), "_row": F.lit(0), "_ghost": F.lit(True)}
+        values = {HASH: F.lit(42), DIFF: F.lit(0), ROW: F.lit(0), GHOST: F.lit(True)}
         columns = [
             values.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in rows.schema.fields
         ]

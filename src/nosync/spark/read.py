@@ -11,6 +11,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from nosync.bridge.arrow import arrow_schema
 from nosync.history.reader import rows
 from nosync.history.record import ViewRecord
+from nosync.model.columns import COUNT, DIFF, EPOCH
 from nosync.model.errors import Corrupt
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import Covers, LayerInfo
@@ -73,12 +74,12 @@ class ChangesTask:
                 for block in _verified(self.home, self.layers[number]).blocks:
                     columns = [block.column(f"c{i}") for i in range(len(self.schema) - 2)]
                     epochs = pa.array([self.epoch] * block.num_rows, pa.int64())
-                    yield from emitted(self.schema, [*columns, epochs, block.column("_count")])
+                    yield from emitted(self.schema, [*columns, epochs, block.column(COUNT)])
 
 
 def changes_frame(spark: SparkSession, home: str, epoch: Epoch, columns: StructType, layers: tuple[LayerInfo, ...]) -> DataFrame:
     """What one epoch adds and removes, with `_epoch` and `_diff`."""
     fields = [StructField(field.name, field.dataType) for field in columns.fields]
-    schema = StructType([*fields, StructField("_epoch", LongType()), StructField("_diff", LongType())])
+    schema = StructType([*fields, StructField(EPOCH, LongType()), StructField(DIFF, LongType())])
     count = max(len(layers), 1)
     return spark.range(0, len(layers), 1, count).mapInArrow(ChangesTask(home, epoch, layers, arrow_schema(schema, "the sink")), schema)

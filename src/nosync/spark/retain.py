@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from nosync.model.columns import COUNT, DIFF, HASH, ROW
 from nosync.model.identifiers import Shard
 from nosync.model.shards import lower_bounds
 from nosync.spark.task import Work, column, stacked
@@ -18,10 +19,10 @@ Batches = Iterator[pa.RecordBatch]
 def diffs(batches: list[pa.RecordBatch], payload: pa.Schema, counts: np.ndarray | None = None) -> pa.RecordBatch:
     """Rows as Spark hands them over, in the form of a diffs layer (not yet sorted)."""
     batch = stacked(batches)
-    counts = batch.column("_diff").to_numpy() if counts is None else counts
-    columns = {"_hash": batch.column("_hash").view(pa.uint64()), "_row": batch.column("_row").view(pa.uint64())}
+    counts = batch.column(DIFF).to_numpy() if counts is None else counts
+    columns = {HASH: batch.column(HASH).view(pa.uint64()), ROW: batch.column(ROW).view(pa.uint64())}
     columns.update({field.name: column(batch, field.name, field.type) for field in payload})
-    return pa.RecordBatch.from_pydict(columns | {"_count": pa.array(counts)})
+    return pa.RecordBatch.from_pydict(columns | {COUNT: pa.array(counts)})
 
 
 def number_of_keys(payload: pa.Schema) -> int:
@@ -51,7 +52,7 @@ class RetainTask:
 def by_shard(change: pa.RecordBatch, shards: int) -> Iterator[tuple[Shard, pa.RecordBatch]]:
     """The rows of each shard that has some."""
     bounds = np.array(lower_bounds(shards), np.uint64)
-    numbers = np.searchsorted(bounds, change.column("_hash").to_numpy(), side="right") - 1
+    numbers = np.searchsorted(bounds, change.column(HASH).to_numpy(), side="right") - 1
     found = np.unique(numbers)
     for shard in found:
         yield Shard(int(shard)), change if len(found) == 1 else change.take(pa.array(np.flatnonzero(numbers == shard)))

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark import Accumulator
 
 from nosync.journal.names import layer_path
+from nosync.model.columns import HASH
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch, Shard, TraceName
 from nosync.model.layers import Covers, Kind, LayerInfo
@@ -46,7 +47,7 @@ class Work:
 
     def shard(self, batch: pa.RecordBatch) -> Shard:
         """The shard that rows were sent to: the data says so, since partitions are renumbered under a union."""
-        first: int = unsigned(batch, "_hash")[0].item()
+        first: int = unsigned(batch, HASH)[0].item()
         return shard_of(first, self.shards)
 
     def held_by(self, shard: Shard) -> HashRange:

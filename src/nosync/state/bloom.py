@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-BLOOM = "_bloom"
 LEAST_ROWS = 4096  # below, a search is as quick
 BITS = 4
 Words = npt.NDArray[np.uint64]

@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nosync.model.columns import HASH
+
 Times = npt.NDArray[np.int64]
 NEVER = np.int64(2**63 - 1)
 
@@ -28,7 +30,7 @@ class Expired:
         column = batch.column(self.column)
         if not self.chained:
             return times(column, 1) > self.until
-        hashes: npt.NDArray[np.uint64] = batch.column("_hash").to_numpy()
+        hashes: npt.NDArray[np.uint64] = batch.column(HASH).to_numpy()
         return session_ends(hashes, times(column, 0), times(column, 1)) > self.until
 
 

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from nosync.state.layer import HASH, ROW, Hashes, Index, Layer, take_rows
+from nosync.model.columns import HASH, ROW
+from nosync.state.layer import Hashes, Index, Layer, take_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,16 +28,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import xxhash
 
+from nosync.model.columns import BLOOM, COUNT, HASH, ROW
 from nosync.model.errors import Corrupt, reading
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.layers import Kind, LayerInfo
-from nosync.state.bloom import BLOOM, LEAST_ROWS, Words, bloom_of, words_of
+from nosync.state.bloom import LEAST_ROWS, Words, bloom_of, words_of
 from nosync.state.canonical import rows_equal
 from nosync.state.private import make_folder, open_private
 
 FORMAT = "3"
-HASH, ROW, COUNT, ROWS_IN_GROUP = "_hash", "_row", "_count", "n"
+ROWS_IN_GROUP = "n"
 # Families of columns that hold a chosen value rather than a sum: absent means null, not 0.
 BEST_FAMILIES = ("min", "max", "and", "or", "value")
 RECOVER = "Recover the layer from another tier."

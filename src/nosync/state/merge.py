@@ -16,14 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nosync.model.columns import COUNT, HASH, ROW
 from nosync.model.errors import Internal
 from nosync.model.layers import Kind
 from nosync.state.canonical import canonical_bytes
 from nosync.state.expiry import Expired
 from nosync.state.layer import (
-    COUNT,
-    HASH,
-    ROW,
     ROWS_IN_GROUP,
     Hashes,
     Index,

@@ -13,12 +13,13 @@ import pyarrow as pa
 
 from nosync.kernels.accumulate import Accumulation, Step, advance, grouped, merged
 from nosync.kernels.groups import Groups, from_batch
+from nosync.model.columns import DIFF, HASH, SHARD
 from nosync.model.identifiers import Shard
 from nosync.model.shards import lower_bounds
 from nosync.spark.task import Work, chunks, column, emitted, unsigned
 from nosync.state.canonical import rows_equal
 
-BLOB = pa.schema([("_shard", pa.int32()), ("blob", pa.binary())])
+BLOB = pa.schema([(SHARD, pa.int32()), ("blob", pa.binary())])
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -102,10 +103,10 @@ def grouped_rows(spec: Accumulation, batch: pa.RecordBatch) -> Groups:
     """Rows as Spark hands them over, as groups."""
     return grouped(
         spec,
-        unsigned(batch, "_hash"),
+        unsigned(batch, HASH),
         [column(batch, f"k{i}", type) for i, type in enumerate(spec.keys)],
         [column(batch, f"i{i}", type) for i, type in enumerate(spec.inputs)],
-        batch.column("_diff").to_numpy(),
+        batch.column(DIFF).to_numpy(),
     )
 
 

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from nosync.bridge.arrow import arrow_schema
 from nosync.compile.final_results import FinalNode
 from nosync.kernels.final import release
+from nosync.model.columns import COUNT, HASH
 from nosync.spark.changes import change_schema
 from nosync.spark.retain import diffs, nonempty
 from nosync.spark.steps.calling import calling
@@ -47,5 +48,5 @@ class FinalTask:
         released = release(self.work.cover(shard), change, self.since, self.until)
         self.work.hand_in(shard, change.num_rows, released.layer, started)
         columns = [released.rows.column(field.name) for field in self.payload]
-        places = released.rows.column("_hash").view(pa.int64())
-        yield from emitted(self.output, [*columns, places, released.rows.column("_count")])
+        places = released.rows.column(HASH).view(pa.int64())
+        yield from emitted(self.output, [*columns, places, released.rows.column(COUNT)])

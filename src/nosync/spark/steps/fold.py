@@ -21,6 +21,7 @@ from nosync.bridge.arrow import arrow_schema
 from nosync.compile.rules.fold import Folding, FoldNode
 from nosync.kernels.fold import States, Touched, remembered, state_layer, touch
 from nosync.kernels.timers import due, effective, timer_layer, with_due
+from nosync.model.columns import COUNT, DIFF, HASH, ROW
 from nosync.spark.changes import change_schema
 from nosync.spark.retain import nonempty
 from nosync.spark.steps.calling import calling
@@ -86,7 +87,7 @@ class FoldTask:
         shard = self.work.shard(batch)
         keys, rows = ([column(batch, field.name, field.type) for field in schema] for schema in (self.keys, self.columns))
         order_by = [rows[place] for place in self.folding.order_by]
-        touched = touch(unsigned(batch, "_hash"), keys, rows, order_by, batch.column("_diff").to_numpy(), self.folding.net)
+        touched = touch(unsigned(batch, HASH), keys, rows, order_by, batch.column(DIFF).to_numpy(), self.folding.net)
         called = None if self.timing is None else due(self.timing.work.cover(shard), self.keys, self.timing.since, self.timing.until)
         on_time = np.zeros(len(touched.hashes), bool)
         if called is not None:
@@ -108,9 +109,9 @@ class FoldTask:
 
 def _recorded(names: list[str], told: list[pa.Array], hashes: np.ndarray) -> pa.RecordBatch:
     """What was told, in the form of a diffs layer."""
-    columns = {"_hash": pa.array(hashes.view(np.uint64)), "_row": pa.array(np.zeros(len(hashes), np.uint64))}
+    columns = {HASH: pa.array(hashes.view(np.uint64)), ROW: pa.array(np.zeros(len(hashes), np.uint64))}
     columns |= dict(zip(names, told, strict=True))
-    return consolidate(pa.RecordBatch.from_pydict(columns | {"_count": pa.array(np.ones(len(hashes), np.int64))}))
+    return consolidate(pa.RecordBatch.from_pydict(columns | {COUNT: pa.array(np.ones(len(hashes), np.int64))}))
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class RecordTask:
         for shard in (shard for batch in batches for shard in batch.column(0).to_pylist()):
             for block in (block for layer in self.record.cover(shard) for block in layer.verified()):
                 columns = [block.column(name) for name in self.output.names[:-2]]
-                yield from emitted(self.output, [*columns, block.column("_hash").view(pa.int64()), block.column("_count")])
+                yield from emitted(self.output, [*columns, block.column(HASH).view(pa.int64()), block.column(COUNT)])
 
 
 class Calls:
@@ -206,7 +207,7 @@ class Calls:
 def python_rows(arrays: list[pa.Array], schema: StructType, weights: np.ndarray | None = None) -> list[Any]:
     """Columns as Rows, as PySpark's `collect` gives them; with weights, with their `_diff` last."""
     if weights is not None:
-        schema, arrays = StructType([*schema.fields, StructField("_diff", LongType())]), [*arrays, pa.array(weights)]
+        schema, arrays = StructType([*schema.fields, StructField(DIFF, LongType())]), [*arrays, pa.array(weights)]
     with uncollected():
         return list(ArrowTableToRowsConversion.convert(pa.table(arrays, names=schema.names), schema))
 

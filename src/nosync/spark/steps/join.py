@@ -13,6 +13,7 @@ from nosync.bridge.arrow import arrow_schema
 from nosync.compile.rules.join import JoinNode
 from nosync.graph.templates import Branch
 from nosync.kernels.join import LEFT, RIGHT, Joined, Joining, Part, join, rows_at
+from nosync.model.columns import DIFF, HASH, ROW, SIDE, TELLS
 from nosync.spark.changes import change_schema
 from nosync.spark.retain import diffs, nonempty
 from nosync.spark.task import Work, emitted, stacked
@@ -61,16 +62,16 @@ class JoinTask:
     def _change(self, rows: pa.RecordBatch, side: int) -> pa.RecordBatch:
         """One side's rows, with the columns it keeps."""
         payload = self.payloads[0 if side == LEFT else 1]
-        mine = pa.array(rows.column("_side").to_numpy() == side)
-        return diffs([rows.select(["_hash", "_row", *payload.names, "_diff"]).filter(mine)], payload)
+        mine = pa.array(rows.column(SIDE).to_numpy() == side)
+        return diffs([rows.select([HASH, ROW, *payload.names, DIFF]).filter(mine)], payload)
 
     def _column(self, found: Joined, part: Part, name: str) -> pa.Array:
         rows = len(part.weights)
-        if name == "_diff":
+        if name == DIFF:
             return pa.array(part.weights)
-        if name == "_tells":
+        if name == TELLS:
             return pa.array(np.full(rows, part.tells, np.int32))
-        if name == "_hash":
+        if name == HASH:
             side, index = (found.left, part.left) if part.left is not None else (found.right, part.right)
             return rows_at(side, name, index, rows).view(pa.int64())
         return rows_at(*((found.left, name, part.left) if name[0] == "l" else (found.right, name, part.right)), rows)

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from nosync.bridge.arrow import arrow_schema
 from nosync.compile.ledger import LedgerNode
 from nosync.kernels.ledger import Events, post_keyed, post_rows
+from nosync.model.columns import DIFF, EPOCH, HASH, POSITION, REASON, REJECTION
 from nosync.model.identifiers import Shard
 from nosync.spark.changes import change_schema
 from nosync.spark.retain import nonempty
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from nosync.spark.job import EpochJob
 
 Batches = Iterator[pa.RecordBatch]
-PLACES = ("_p0", "_p1", "_p2")
 
 
 def step(job: "EpochJob", node: LedgerNode) -> DataFrame:
@@ -47,7 +47,7 @@ class LedgerTask:
             return
         rows = stacked(held)
         shard = self.work.shard(rows)
-        broken = rows.column("_reason").is_valid()
+        broken = rows.column(REASON).is_valid()
         events = rows.filter(pa.array(~broken.to_numpy(zero_copy_only=False)))
         if events.num_rows:
             yield from self._post(shard, events, started)
@@ -59,24 +59,24 @@ class LedgerTask:
         columns, keys, sequence = (
             [column(batch, field.name, field.type) for field in schema] for schema in (self.columns, self.keys, self.sequence)
         )
-        places = [batch.column(name).to_numpy() for name in PLACES]
-        events = Events(unsigned(batch, "_hash"), keys, columns, batch.column("_diff").to_numpy(), places, *sequence)
+        places = [batch.column(name).to_numpy() for name in POSITION]
+        events = Events(unsigned(batch, HASH), keys, columns, batch.column(DIFF).to_numpy(), places, *sequence)
         posted = (post_keyed if keys else post_rows)(self.work.cover(shard), events)
         self.work.hand_in(shard, batch.num_rows, posted.layer, started)
         values = dict(zip(self.columns.names, posted.rows, strict=True))
-        values |= {"_hash": pa.array(posted.hashes.view(np.int64)), "_diff": pa.array(posted.diffs)}
+        values |= {HASH: pa.array(posted.hashes.view(np.int64)), DIFF: pa.array(posted.diffs)}
         yield from self._emitted(values, len(posted.diffs))
         words = "nothing to remove: no row with this key" if keys else "nothing to remove: no such row"
         yield from self._refused(batch.take(pa.array(posted.refused)), words)
 
     def _refused(self, rows: pa.RecordBatch, words: str | None = None) -> Batches:
         """Each as an added row of its own."""
-        values = {name: rows.column(name) for name in (*self.columns.names, "_raw", "_reason", "_file", "_hash")}
+        values = {name: rows.column(name) for name in (*self.columns.names, *REJECTION, HASH)}
         if words is not None:
-            values["_reason"] = pa.array([words] * rows.num_rows, pa.string())
-        yield from self._emitted(values | {"_diff": pa.array(np.ones(rows.num_rows, np.int64))}, rows.num_rows)
+            values[REASON] = pa.array([words] * rows.num_rows, pa.string())
+        yield from self._emitted(values | {DIFF: pa.array(np.ones(rows.num_rows, np.int64))}, rows.num_rows)
 
     def _emitted(self, values: dict[str, pa.Array], rows: int) -> Batches:
-        values = {"_epoch": pa.array(np.full(rows, self.work.lower, np.int64)), **values}
+        values = {EPOCH: pa.array(np.full(rows, self.work.lower, np.int64)), **values}
         missing = {field.name: pa.nulls(rows, field.type) for field in self.output if field.name not in values}
         yield from emitted(self.output, [(values | missing)[name] for name in self.output.names])

@@ -13,6 +13,7 @@ from nosync.bridge.arrow import arrow_schema
 from nosync.compile.conditional_joins import MatchNode
 from nosync.kernels.join import MATCHED
 from nosync.kernels.matching import Matching, match
+from nosync.model.columns import DIFF, HASH, TELLS
 from nosync.spark.changes import change_schema
 from nosync.spark.retain import nonempty
 from nosync.spark.task import Work, column, emitted, stacked, unsigned
@@ -44,7 +45,7 @@ class MatchTask:
         if not held:
             return
         rows = stacked(held)
-        tells = rows.column("_tells").to_numpy()
+        tells = rows.column(TELLS).to_numpy()
         mine = rows.filter(pa.array((tells == MATCHED) | (tells == self.spec.side)))
         if mine.num_rows:
             yield from self._matched(mine, started)
@@ -55,12 +56,12 @@ class MatchTask:
     def _matched(self, rows: pa.RecordBatch, started: float) -> Batches:
         shard = self.work.shard(rows)
         columns = [column(rows, field.name, field.type) for field in self.columns]
-        told = rows.column("_tells").to_numpy(), rows.column("_diff").to_numpy()
-        found = match(self.spec, self.work.cover(shard), unsigned(rows, "_hash"), columns, *told)
+        told = rows.column(TELLS).to_numpy(), rows.column(DIFF).to_numpy()
+        found = match(self.spec, self.work.cover(shard), unsigned(rows, HASH), columns, *told)
         self.work.hand_in(shard, rows.num_rows, found.layer, started)
         for tells, places, weights in found.told:
             values = {name: key.take(pa.array(places)) for name, key in zip(self.columns.names, found.keys, strict=True)}
-            values |= {"_tells": pa.array(np.full(len(places), tells, np.int32)), "_diff": pa.array(weights)}
-            values["_hash"] = pa.array(found.hashes[places].view(np.int64))
+            values |= {TELLS: pa.array(np.full(len(places), tells, np.int32)), DIFF: pa.array(weights)}
+            values[HASH] = pa.array(found.hashes[places].view(np.int64))
             nothing = {field.name: pa.nulls(len(places), field.type) for field in self.output if field.name not in values}
             yield from emitted(self.output, [(values | nothing)[name] for name in self.output.names])

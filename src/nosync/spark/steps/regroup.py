@@ -14,6 +14,7 @@ from nosync.graph.operators import RegroupNode
 from nosync.graph.templates import holes
 from nosync.kernels.regroup import Gathered, gather, settle
 from nosync.kernels.top import Limit, places, top
+from nosync.model.columns import COUNT, GHOST, GROUP, HASH, ROW
 from nosync.model.errors import Failed
 from nosync.spark.changes import change_schema
 from nosync.spark.retain import diffs, nonempty, number_of_keys
@@ -78,20 +79,19 @@ class GatherTask:
         yield from emitted(self.output, [self._column(gathered, name) for name in self.output.names])
 
     def _column(self, gathered: Gathered, name: str) -> pa.Array:
-        match name:
-            case "_ghost":
-                return pa.array(gathered.ghosts)
-            case "_hash":
-                return gathered.rows.column(name).view(pa.int64())
-            case "_group":
-                keys = gathered.rows.columns[2 : 2 + number_of_keys(self.payload)]
-                return canonical_bytes(keys, gathered.rows.num_rows)
+        if name == GHOST:
+            return pa.array(gathered.ghosts)
+        if name == HASH:
+            return gathered.rows.column(name).view(pa.int64())
+        if name == GROUP:
+            keys = gathered.rows.columns[2 : 2 + number_of_keys(self.payload)]
+            return canonical_bytes(keys, gathered.rows.num_rows)
         return gathered.rows.column(name)
 
     def _change(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if self.limit is not None:
             order = [rows.column(f"o{i}") for i in range(len(self.limit.orders))]
-            rows = rows.append_column("_row", pa.array(places(self.limit, order).view(np.int64)))
+            rows = rows.append_column(ROW, pa.array(places(self.limit, order).view(np.int64)))
         return diffs([rows], self.payload)
 
 
@@ -115,15 +115,15 @@ class SettleTask:
         if not held:
             return
         shard = self.work.shard(held[0])
-        ghosts = np.concatenate([batch.column("_ghost").to_numpy(zero_copy_only=False) for batch in held])
+        ghosts = np.concatenate([batch.column(GHOST).to_numpy(zero_copy_only=False) for batch in held])
         results = diffs(held, self.payload, counts=np.ones(len(ghosts), np.int64))
         if self.empty is not None:
             results, ghosts = self._whole(results, ghosts)
         change = settle(self.work.cover(shard), results, ghosts, number_of_keys(self.payload), self.closed)
         self.work.hand_in(shard, len(ghosts), change, started)
         columns = [change.column(field.name) for field in list(self.output)[:-2]]
-        hashes = change.column("_hash").view(pa.int64())
-        yield from emitted(self.output, [*columns, hashes, change.column("_count")])
+        hashes = change.column(HASH).view(pa.int64())
+        yield from emitted(self.output, [*columns, hashes, change.column(COUNT)])
 
     def _whole(self, results: pa.RecordBatch, ghosts: np.ndarray) -> tuple[pa.RecordBatch, np.ndarray]:
         """One group that never goes away: where only ghosts are left, the result over no rows takes their place."""
