@@ -101,7 +101,7 @@ def test_the_same_work_done_twice_counts_once() -> None:
 
 @pytest.mark.parametrize("other", ["bb", None])
 def test_two_attempts_with_different_results_stop_the_flow(other: str | None) -> None:
-    with pytest.raises(ns.Internal) as error:
+    with pytest.raises(ns.Failed) as error:
         agreed([receipt("aa"), receipt(other)])
     assert 'trace "v/aggregate", shard 0' in str(error.value) and "not deterministic" in error.value.hint
 
@@ -116,7 +116,7 @@ def test_a_run_whose_attempts_disagree_ends_with_that_error(
     flow, source = fan_out(spark)
     run = flow.start(home=tmp_path)
     source.add([(1, 1)])
-    with pytest.raises(ns.Internal, match="gave different results"):
+    with pytest.raises(ns.Failed, match="gave different results"):
         run.processAllAvailable()
     assert ns.open(tmp_path).epoch == 0 and not run.isActive
 
