@@ -51,7 +51,8 @@ from nosync.state.search import lookup, rows_of
 from nosync.store.disk import LocalDisk
 from nosync.store.packing import packed, unpacked
 from nosync.tiers.host import SYNCED, synced_number
-from tests.security.mutations import as_json, flipped, mutated, reworded
+from tests.security.homes import attack_home
+from tests.security.mutations import as_json, flipped, mutated, reworded, signed
 
 MARKS_OF = {"files": lambda slice: list(slice["names"])}
 LAYER = LayerInfo("v/rows", shard_ranges(2)[0], 1, 2, "diffs", "layers/v%2frows/0-7/1-2-1.ab-cd.arrow", 3, 900, "00ff")
@@ -90,13 +91,6 @@ class Format:
 
     attack: Callable[[Random], bytes]
     read: Callable[[bytes, Path], Any]
-
-
-def signed(lines: list[bytes], number: int = 1, previous: str = "-") -> bytes:
-    """A record of these lines, with a checksum that is right."""
-    body = b"".join(line + b"\n" for line in lines)
-    head = f"nosync 1 {number} 1.ab {previous} {len(lines)} ".encode()
-    return head + xxhash.xxh3_64_hexdigest(head + body).encode() + b"\n" + body
 
 
 def forged_records(random: Random) -> bytes:
@@ -282,4 +276,5 @@ FORMATS: dict[str, Format] = {
     "packed layer": Format(bytes_of(packed(b"abc" * 1000) + packed(bytes(5000))), read_packed),
     "layer": Format(a_seed, seeded(attack_layer)),
     "view": Format(a_seed, seeded(attack_view)),
+    "home": Format(a_seed, seeded(attack_home)),
 }

@@ -4,8 +4,13 @@ import json
 from random import Random
 from typing import Any
 
+import xxhash
+
 ODD_NUMBERS = (-1, 0, 1, 2**31, 2**62, 2**63, 2**64, 10**30, -(2**63), 1.5, float("nan"), float("inf"), True)
-ODD_TEXTS = ("", ".", "..", "../../etc/passwd", "/etc/passwd", "a\0b", "\n", "\x1b]0;owned\x07", "é" * 300, "layers/../../x", "\ud800", "0")
+ODD_TEXTS = (
+    "", ".", "..", "../../etc/passwd", "/etc/passwd", "a\0b", "\n", "\x1b]0;owned\x07", "é" * 300, "layers/../../x",
+    "layers/\ud800", "\ud800", "0",
+)  # fmt: skip
 ODD_VALUES = (None, [], {}, [[]], [None], {"": None}, *ODD_NUMBERS, *ODD_TEXTS)
 
 
@@ -78,3 +83,10 @@ def as_json(value: Any, random: Random) -> bytes:
     if random.random() < 0.02:
         return random.choice((b"[" * 100_000, b"9" * 10_000, b'"\xff"', b"NaN", b'{"a":1,"a":2}', b""))
     return json.dumps(value, separators=(",", ":")).encode()
+
+
+def signed(lines: list[bytes], number: int = 1, previous: str = "-") -> bytes:
+    """A record of these lines, with a checksum that is right."""
+    body = b"".join(line + b"\n" for line in lines)
+    head = f"nosync 1 {number} 1.ab {previous} {len(lines)} ".encode()
+    return head + xxhash.xxh3_64_hexdigest(head + body).encode() + b"\n" + body

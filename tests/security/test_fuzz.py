@@ -24,7 +24,8 @@ from nosync.state.layer import open_layer, verify
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
 from tests.security.formats import RECORDS as WHOLE
-from tests.security.formats import layer_bytes, resigned, signed, with_checksum
+from tests.security.formats import layer_bytes, resigned, with_checksum
+from tests.security.mutations import signed
 
 ROUNDS = 20
 

@@ -42,9 +42,9 @@ def fsck(home: Path, remote: str | None, quick: bool, as_json: bool) -> None:
     """
     try:
         findings = check(home, open_remote(remote) if remote else None, this_process(0.0).boot, quick)
+        verdict = judge(findings)
     except NosyncError as error:
         raise Unchecked(text_of(error)) from error
-    verdict = judge(findings)
     if as_json:
         print_json(facts(findings, verdict))
     else:

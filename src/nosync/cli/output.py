@@ -83,4 +83,5 @@ def plain(value: Any) -> Any:
 
 def print_json(value: Any) -> None:
     """One JSON document on one line."""
-    click.echo(json.dumps(plain(value), ensure_ascii=False, default=str))
+    text = json.dumps(plain(value), ensure_ascii=False, default=str)
+    click.echo(text.encode(errors="backslashreplace").decode())  # half a surrogate is no character, but JSON has a word for it

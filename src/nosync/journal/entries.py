@@ -10,7 +10,7 @@ from nosync.journal.typed import checks_of
 from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName
 from nosync.model.layers import LayerInfo
 from nosync.model.source import Slice
-from nosync.model.store import is_name
+from nosync.model.store import is_own_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +193,6 @@ def from_json(text: dict[str, Any]) -> Entry:
     for name, value in values.items():
         if not CHECKS[kind][name](value):
             raise ValueError(f'"{name}" of "{text["entry"]}" has another type than it should')
-    if kind is Opened and not all(map(is_name, values.get("files", ()))):
+    if kind is Opened and not all(map(is_own_name, values.get("files", ()))):
         raise ValueError("an opening names a file outside of the home")
     return kind(**values)

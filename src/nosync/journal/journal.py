@@ -20,7 +20,7 @@ from nosync.journal.past import TieredReader
 from nosync.journal.recent import Recent
 from nosync.journal.record import Record, decode, encode
 from nosync.journal.taken import telling
-from nosync.model.errors import Conflict, Corrupt, Fenced, OutcomeUnknown, Unavailable
+from nosync.model.errors import MALFORMED, Conflict, Corrupt, Fenced, OutcomeUnknown, Unavailable
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber
 from nosync.model.run import Runner
 from nosync.model.store import Disk, Remote, Store, fingerprint
@@ -289,7 +289,7 @@ def fenced_by(store: Store, generation: int) -> Fenced:
     try:
         facts = Runner.from_json(json.loads(store.read(newest) or b"{}"))
         who = f"process {facts.process} on {facts.host}"
-    except (ValueError, KeyError, TypeError):
+    except MALFORMED:
         who = "another run"
     return Fenced(f"{who} took this flow over", hint="This run has stopped; nothing is lost. Let one process run the flow at a time.")
 

@@ -97,7 +97,8 @@ def folder_name(name: str) -> str:
     """A name that the user chose, as one part of a path. No two names share one, also where case is not told apart; and none leads
     out of its folder, is hidden, reserved or too long for a file system.
     """
-    found = ESCAPE.sub(lambda escape: escape[0].lower(), quote(name, safe=""))
+    content = name.encode(errors="surrogatepass")
+    found = ESCAPE.sub(lambda escape: escape[0].lower(), quote(content, safe=""))
     if PLAIN.fullmatch(found) and len(found) <= LONGEST and not RESERVED.fullmatch(found):
         return found
-    return f"{found[:LONGEST].lstrip('.')}~{hashlib.blake2b(name.encode(), digest_size=16).hexdigest()}"
+    return f"{found[:LONGEST].lstrip('.')}~{hashlib.blake2b(content, digest_size=16).hexdigest()}"

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch, TraceName
-from nosync.model.store import is_name
+from nosync.model.store import is_own_name
 
 Kind = Literal["upserts", "diffs"]
 MOST = 1 << 62
@@ -38,7 +38,7 @@ class LayerInfo:
         numbers = (layer.lower, layer.upper, layer.rows, layer.bytes)
         if not all(type(number) is int and 0 <= number < MOST for number in numbers) or layer.lower >= layer.upper:
             raise ValueError(f"no layer has the numbers {numbers}")
-        if layer.kind not in ("upserts", "diffs") or not is_name(layer.path) or not type(layer.trace) is type(layer.checksum) is str:
+        if layer.kind not in ("upserts", "diffs") or not is_own_name(layer.path) or not type(layer.trace) is type(layer.checksum) is str:
             raise ValueError(f"no layer has the name {layer.path!r}")
         return layer
 

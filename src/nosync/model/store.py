@@ -17,6 +17,11 @@ def is_name(text: object) -> bool:
     return isinstance(text, str) and "\0" not in text and not any(part in ("", ".", "..") for part in text.split("/"))
 
 
+def is_own_name(text: object) -> bool:
+    """Whether this library may have given the name: it has no other characters than those of ASCII."""
+    return is_name(text) and str(text).isascii()
+
+
 def checked(name: str) -> str:
     """The name; `Corrupt` for one that leads out of the store. Only a journal that was tampered with has such names."""
     if not is_name(name):

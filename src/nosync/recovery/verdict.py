@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from nosync.journal.entries import Declared
 from nosync.journal.image import Image
+from nosync.journal.record import NOT_OURS
+from nosync.model.errors import reading
 from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.layers import LayerInfo
 from nosync.recovery.check import Findings
@@ -29,7 +31,12 @@ class Verdict:
 
 
 def judge(findings: Findings) -> Verdict:
-    """The verdict on a home, and on its remote where there is one."""
+    """The verdict on a home, and on its remote where there is one. `Corrupt` where the journal declares what no program does."""
+    with reading("the declaration in the journal", NOT_OURS):
+        return _judged(findings)
+
+
+def _judged(findings: Findings) -> Verdict:
     image, shape = findings.image, shape_of(findings.image.declared)
     chosen = plan(image, findings.survey, shape)
     without_disk = None

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from nosync.model.errors import Fenced, Invalid, Unavailable
+from nosync.model.errors import MALFORMED, Fenced, Invalid, Unavailable
 from nosync.model.sink import Changes, Identity, Promise
 
 MARKER = "_nosync.json"  # readers of Parquet folders pass over names that begin so
@@ -71,7 +71,7 @@ class ParquetFolder:
             return {name: str(found[name]) for name in ("flow", "sink", "history", "run")}
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError):
+        except MALFORMED:
             raise Invalid(f'"{self.folder / MARKER}" cannot be read', hint="Choose an empty folder, or move what is there away.") from None
 
     def deliver(self, epoch: int, changes: Changes) -> None:
