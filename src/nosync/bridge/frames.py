@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 
 from nosync.bridge.catalyst import Catalyst, Java, items
+from nosync.bridge.sessions import settings_in_tasks
 
 OBSERVED = "nosync:"  # observations of ours begin with this
 
@@ -32,7 +33,8 @@ def placeholder_id(frame: DataFrame) -> int:
 def run(frame: DataFrame) -> dict[str, dict[str, int]]:
     """Runs the frame for what its tasks do, brings no rows back, and gives what was observed: counts by name."""
     execution = frame._jdf.queryExecution()
-    execution.executedPlan().executeCollect()
+    with settings_in_tasks(frame.sparkSession):
+        execution.executedPlan().executeCollect()
     return _observed(execution.observedMetrics())
 
 

@@ -1,6 +1,7 @@
 """A session's JVM side."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
@@ -28,3 +29,18 @@ def uris_of(spark: SparkSession, paths: Iterable[str]) -> list[str]:
 def java_version(spark: SparkSession) -> str:
     """The feature release: 17, 21."""
     return str(spark._jvm.java.lang.Runtime.version().feature())  # type: ignore[union-attr]
+
+
+@contextmanager
+def settings_in_tasks(spark: SparkSession) -> Iterator[None]:
+    """Tasks of jobs that this thread starts meanwhile have the session's settings, as tasks of Spark's own queries have."""
+    context = spark._jsc.sc()
+    before = context.getLocalProperties()
+    properties = before.clone()
+    settings = spark._jsparkSession.sessionState().conf().getAllConfs()
+    properties.putAll(spark._jvm.scala.jdk.javaapi.CollectionConverters.asJava(settings))  # type: ignore[union-attr]
+    context.setLocalProperties(properties)
+    try:
+        yield
+    finally:
+        context.setLocalProperties(before)
