@@ -13,11 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import nosync as ns
+from nosync import testing
 from nosync.journal.chain import read_chain
 from nosync.journal.past import TieredReader, openings
 from nosync.store.disk import LocalDisk
-from nosync.testing.batch import Batch
-from nosync.testing.rows import difference
+from nosync.testing import Batch
 
 SCHEMA = "id bigint, customer string, amount bigint"
 ROWS = 40
@@ -67,10 +67,11 @@ def taken(home: Path) -> dict[int, list[str]]:
 def judge(spark: SparkSession, home: Path, folder: Path, epochs: Iterable[int] | None = None) -> None:
     """Compares every view with Spark's answer over the same files, at the newest epoch or at those given."""
     opened, files = ns.open(home), taken(home)
-    for epoch in epochs or [opened.epoch]:
+
+    def batch_at(epoch: int) -> Batch:
         paths = [str(folder / name) for number in range(1, epoch + 1) for name in files[number]]
         batch = Batch(spark, {"orders": spark.read.schema(SCHEMA).json(paths)})
         program(batch)
-        for view in batch.views:
-            found = difference(batch.answer(view), opened.view(view, at=epoch))
-            assert not found, f'view "{view}" at epoch {epoch} of {opened.epoch}: {found}'
+        return batch
+
+    testing.judge(opened, batch_at, epochs or [opened.epoch])

@@ -11,9 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import nosync as ns
-from nosync.testing import Batch
-from nosync.testing.oracle import disagreements
-from nosync.testing.oracle import tables as tables_after
+from nosync.testing.oracle import Tables, disagreements
 from tests.random_sql.forms import Grower
 from tests.random_sql.rows import NEVER, Life, Table, changes, lives, tables
 from tests.random_sql.trees import Node
@@ -92,9 +90,9 @@ def _apart(spark: SparkSession, case: Case, error: Exception) -> dict[Node, str]
 def _answered(spark: SparkSession, case: Case, view: Node) -> bool:
     """Whether Spark itself can answer the query over all rows that ever were: if not, nobody has to."""
     schemas = {table.name: table.schema for table in case.tables}
-    rows = [replace(life, gone=NEVER) for life in case.lives]
+    everything = changes([replace(life, gone=NEVER) for life in case.lives])
     try:
-        Batch(spark, tables_after(spark, schemas, changes(rows))).sql(view.sql).toArrow()
+        Tables(spark, schemas, everything).batch(len(everything)).sql(view.sql).toArrow()
     except Exception:  # Spark's own failures come in many kinds
         return False
     return True

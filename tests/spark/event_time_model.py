@@ -7,9 +7,10 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from nosync import testing
 from nosync.history.home import Home
-from nosync.testing import Batch, Change, difference
-from nosync.testing.oracle import Program, tables
+from nosync.testing import Batch, Change, Tables
+from nosync.testing.oracle import Program
 
 Row = tuple[Any, ...]
 Closes = Callable[[Row], float]  # when the window of a row ends, in seconds
@@ -47,12 +48,13 @@ def on_time(changes: Sequence[Change], closes: Closes, delay: float) -> list[Cha
 
 def judge(spark: SparkSession, home: Path, program: Program, changes: Sequence[Change], lateness: dict[str, Closes], delay: float) -> None:
     """Every view at every epoch is what Spark answers in batch over the rows that were not late for it."""
-    opened = Home(home)
     for closes in dict.fromkeys(lateness.values()):
-        kept = on_time(changes, closes, delay)
-        for epoch in range(1, len(changes) + 1):
-            batch = Batch(spark, tables(spark, SCHEMAS, kept[:epoch]))
+        tables = Tables(spark, SCHEMAS, on_time(changes, closes, delay))
+
+        def batch_at(epoch: int, tables: Tables = tables) -> Batch:
+            batch = tables.batch(epoch)
             program(batch)
-            for view in [view for view, own in lateness.items() if own is closes]:
-                found = difference(batch.answer(view), opened.view(view, at=epoch))
-                assert not found, f'view "{view}" at epoch {epoch}: {found}'
+            return batch
+
+        views = [view for view, own in lateness.items() if own is closes]
+        testing.judge(Home(home), batch_at, range(1, len(changes) + 1), views)

@@ -15,8 +15,7 @@ from nosync.history.home import Home
 from nosync.journal.entries import Merged
 from nosync.model.errors import Refused
 from nosync.runtime.stepping import Stepping
-from nosync.testing import Batch, Change, difference
-from nosync.testing.oracle import tables
+from nosync.testing import Batch, Change, Tables, difference
 from tests.spark.event_time_model import SCHEMAS, START, on_time, row, second_of, tumbling
 from tests.spark.metamorphic import contents
 from tests.spark.test_event_time import CHANGES, flow_of
@@ -93,7 +92,7 @@ def watermark(epoch: int) -> float:
 def batch(spark: SparkSession, closes: Any, epochs: int) -> Batch:
     """All views over the rows that were not late, without the column that Spark's own batch does not have."""
     kept = on_time(MORE, closes, DELAY)
-    table = tables(spark, SCHEMAS, kept[:epochs])["s"].withColumn("arrived", F.lit(None).cast("timestamp"))
+    table = Tables(spark, SCHEMAS, kept[:epochs]).after(epochs)["s"].withColumn("arrived", F.lit(None).cast("timestamp"))
     found = Batch(spark, {"s": table})
     program(found)
     return found

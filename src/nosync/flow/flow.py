@@ -16,7 +16,7 @@ from nosync.compile.compiler import Compiler
 from nosync.compile.ledger import ledger
 from nosync.flow import watermarks
 from nosync.flow.event_time import with_event_time
-from nosync.flow.names import created_view, visible
+from nosync.flow.names import created_view, mentioned, visible
 from nosync.graph.nodes import SourceNode
 from nosync.model.bound import BoundSource, bound
 from nosync.model.columns import REASON
@@ -151,8 +151,7 @@ class Flow:
         return self.view(name, self._query(query))
 
     def _query(self, statement: str) -> DataFrame:
-        named = statement.casefold()  # making a frame visible costs a hundred calls: only those that may be meant
-        with visible(self.spark, {name: frame for name, frame in self._frames.items() if name.casefold() in named}):
+        with visible(self.spark, mentioned(statement, self._frames)):
             try:
                 return self.spark.sql(statement)
             except PySparkException as error:

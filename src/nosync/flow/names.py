@@ -19,6 +19,12 @@ def created_view(statement: str) -> tuple[str, str] | None:
     return (match[1].strip("`"), match[2]) if match else None
 
 
+def mentioned(statement: str, frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+    """Those of the frames whose names occur in a statement, and perhaps some more: making one visible costs a hundred calls."""
+    text = statement.casefold()
+    return {name: frame for name, frame in frames.items() if name.casefold() in text}
+
+
 @contextmanager
 def visible(spark: SparkSession, frames: Mapping[str, DataFrame]) -> Iterator[None]:
     """The frames as temporary views; views of the user's with the same names are put back afterwards. Names that differ by case alone

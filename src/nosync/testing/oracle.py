@@ -14,7 +14,8 @@ from nosync.history.home import Home
 from nosync.runtime.stepping import Stepping
 from nosync.sources.memory import Memory
 from nosync.testing.batch import Batch
-from nosync.testing.rows import Admissible, difference
+from nosync.testing.judge import disagreements as differences
+from nosync.testing.rows import Admissible
 
 Rows = Sequence[tuple[Any, ...]]
 Program = Callable[[Any], None]  # declares sources by name and views, on a Flow or on a Batch
@@ -94,30 +95,49 @@ def disagreements(
 ) -> Iterator[tuple[str, int, str]]:
     """Like `check`, but tells everything that differs: the view, the epoch, and what is missing or too much."""
     fill(spark, program, schemas, changes, home, shards)
-    opened = Home(home)
-    for epoch in range(1, opened.epoch + 1):
-        batch = Batch(spark, tables(spark, schemas, changes[:epoch]))
+    tables = Tables(spark, schemas, changes)
+
+    def batch_at(epoch: int) -> Batch:
+        batch = tables.batch(epoch)
         (expected or program)(batch)
-        for view in batch.views:
-            found = difference(batch.answer(view), opened.view(view, at=epoch), tolerance, admissible)
-            if found:
-                yield view, epoch, found
+        return batch
+
+    yield from differences(Home(home), batch_at, tolerance=tolerance, admissible=admissible)
 
 
-def tables(spark: SparkSession, schemas: Mapping[str, Schema], changes: Sequence[Change]) -> dict[str, DataFrame]:
-    """The input after the changes, as tables."""
-    found = {}
-    for name, schema in schemas.items():
-        rows: list[Any] = [row for change in changes for row in change.added.get(name, ())]
+class Tables:
+    """The input of a history, as tables after any of its epochs. Spark is given each row once; tables are cut from what it made of them."""
+
+    def __init__(self, spark: SparkSession, schemas: Mapping[str, Schema], changes: Sequence[Change]) -> None:
+        self.spark, self.changes = spark, changes
+        self.empty = {name: spark.createDataFrame([], schema) for name, schema in schemas.items()}
+        self.rows = {name: [row for change in changes for row in change.added.get(name, ())] for name in schemas}
+        self.all = {
+            name: spark.createDataFrame(rows, self.empty[name].schema, verifySchema=False).toArrow()
+            for name, rows in self.rows.items()
+            if rows
+        }
+
+    def after(self, epoch: int) -> dict[str, DataFrame]:
+        return {name: self._table(name, self._kept(name, self.changes[:epoch])) for name in self.empty}
+
+    def batch(self, epoch: int) -> Batch:
+        """The face of a flow over the tables after an epoch."""
+        kept = {name: self._kept(name, self.changes[:epoch]) for name in self.empty}
+        return Batch(self.spark, {name: self._table(name, rows) for name, rows in kept.items()}, kept)
+
+    def _kept(self, name: str, changes: Sequence[Change]) -> tuple[int, ...]:
+        """Which of the rows are there after the changes."""
         gone = Counter(repr(row) for change in changes for row in change.removed.get(name, ()))
         kept = []
-        for row in rows:
-            if gone[repr(row)]:
-                gone[repr(row)] -= 1
+        for place in range(sum(len(change.added.get(name, ())) for change in changes)):
+            text = repr(self.rows[name][place])
+            if gone[text]:
+                gone[text] -= 1
             else:
-                kept.append(row)
-        frame = spark.createDataFrame([], schema)
-        if kept:
-            frame = spark.createDataFrame(kept, frame.schema, verifySchema=False)
-        found[name] = frame
-    return found
+                kept.append(place)
+        return tuple(kept)
+
+    def _table(self, name: str, rows: tuple[int, ...]) -> DataFrame:
+        empty = self.empty[name]
+        return self.spark.createDataFrame(self.all[name].take(list(rows)), empty.schema) if rows else empty
