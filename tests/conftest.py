@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -13,14 +14,39 @@ from pyspark.sql import SparkSession
 
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
+from tests import jvm
 from tests.store.servers import BUCKET
 
 # Spark's workers and other processes that tests start find the package as the tests do, installed or not.
 SOURCES = str(Path(__file__).parent.parent / "src")
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (SOURCES, os.environ.get("PYTHONPATH"))))
 
-# Tests end before thorough compilation has paid for itself: without it the JVM takes half the CPU.
-SHORT_LIVED = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+SLOWEST = 10
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Every JVM of a test starts quickly, also in processes that tests start. The whole suite makes what it needs for that first."""
+    cache = getattr(config, "cache", None)
+    if hasattr(config, "workerinput") or cache is None:
+        return
+    archive = jvm.archive_in(cache.mkdir("jvm"))
+    if archive is not None and not archive.exists() and getattr(config.option, "numprocesses", None):
+        jvm.make(archive, os.environ)
+    given = jvm.options(archive if archive is not None and archive.exists() else None)
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {given}".strip()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The files that took longest, where there were many."""
+    seconds = Counter[str]()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.nodeid.partition("::")[0]] += report.duration
+    if len(seconds) > SLOWEST:
+        terminalreporter.section(f"slowest of {len(seconds)} files, {sum(seconds.values()):.0f} s together")
+        for name, spent in seconds.most_common(SLOWEST):
+            terminalreporter.write_line(f"{spent:8.1f} s  {name}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -39,7 +65,6 @@ def spark() -> Iterator[SparkSession]:
         SparkSession.builder.master("local[2]")
         .appName("nosync-tests")
         .config("spark.driver.memory", "1g")
-        .config("spark.driver.extraJavaOptions", SHORT_LIVED)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.scheduler.mode", "FAIR")

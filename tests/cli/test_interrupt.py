@@ -27,7 +27,7 @@ def test_ctrl_c_ends_after_the_epoch(tmp_path):
         first = process.stdout.readline()
         # As a terminal does: to the whole group, the JVM and the Python workers included.
         os.killpg(process.pid, signal.SIGINT)
-        told, errors = process.communicate(timeout=120)
+        told, errors = process.communicate(timeout=900)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

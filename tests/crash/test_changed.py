@@ -56,7 +56,7 @@ def test_a_driver_that_is_killed_while_it_rebuilds_leaves_everything_as_it_was(q
     with declared(quick, tmp_path, changed=False).start(home, shards=2) as run:
         run.processAllAvailable()
     code = f"import os\nopen({str(tmp_path / 'driver')!r}, 'w').write(str(os.getpid()))\n{CODE}"
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=Path(__file__).parents[2], timeout=240)
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=Path(__file__).parents[2], timeout=900)
     assert done.returncode == -signal.SIGKILL
     assert answers(home, "counts", "count") == {"a": 2, "b": 2}
     with declared(quick, tmp_path, changed=False).start(home) as run:

@@ -11,13 +11,11 @@ SEED = 1
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_a_flow_that_is_killed_again_and_again_ends_as_if_it_had_not_been(quick: SparkSession, tmp_path: Path) -> None:
     kinds = ["worker", "worker", "merger", "worker", "driver", "recovering", "worker", "driver"]
     kill_and_judge(quick, tmp_path / "local", kinds, SEED)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
 def test_a_flow_whose_executors_are_killed_ends_as_if_they_had_not_been(quick: SparkSession, tmp_path: Path) -> None:
     kill_and_judge(quick, tmp_path / "cluster", ["executor", "executor"], SEED, "local-cluster[2,1,1024]")

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-DEADLINE_SECONDS = 180.0
+DEADLINE_SECONDS = 600.0
 
 
 def until(condition: Callable[[], object], seconds: float = DEADLINE_SECONDS, told: Callable[[], object] = lambda: "") -> None:

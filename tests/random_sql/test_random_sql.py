@@ -7,7 +7,6 @@ from tests.random_sql.judge import grown, judge, told, wrong
 from tests.random_sql.shrink import shrunk
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", range(4))
 def test_random_queries_equal_recomputation(quick: SparkSession, seed: int) -> None:
     case = grown(seed)

@@ -1,8 +1,7 @@
-"""A program of its own: a flow of two stateful levels whose functions fail once. Run as `retried_job.py MASTER HOME FLAGS MODE`.
+"""A program of its own: a flow of two stateful levels whose functions fail once. Run as `retried_job.py MASTER HOME FLAGS`.
 
-MODE "raise": the function below the aggregates and the one above them each raise at their first call.
-MODE "kill": the one above kills the executor that runs it, once, so that finished shuffle output is lost and a stage runs again.
-MODE "calm": nothing fails.
+The function below the aggregates and the one above them each raise at their first call; later the one above kills the executor that runs
+it, once, so that finished shuffle output is lost and a stage runs again. Each leaves a file in FLAGS. Without FLAGS nothing fails.
 """
 
 import os
@@ -28,28 +27,23 @@ SETTINGS = {
 }
 
 
-def main(master: str, home: str, flags: str, mode: str) -> None:
-    builder = SparkSession.builder.master(master).config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
-    for name, value in SETTINGS.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-
+def run_job(spark: SparkSession, home: str, flags: str | None) -> None:
     def first_time(name: str) -> bool:
         try:
-            os.close(os.open(Path(flags) / name, os.O_CREAT | os.O_EXCL))
+            os.close(os.open(Path(flags) / name, os.O_CREAT | os.O_EXCL)) if flags else None
         except FileExistsError:
             return False
-        return True
+        return flags is not None
 
     def below(x: int) -> int:
-        if mode == "raise" and first_time("below"):
+        if first_time("below"):
             raise RuntimeError("only once")
         return x
 
     def above(n: int) -> int:
-        if n > 100 and mode == "raise" and first_time("above"):
+        if n > 100 and first_time("above"):
             raise RuntimeError("only once")
-        if n > 100 and mode == "kill" and first_time("above"):
+        if n > 150 and first_time("killed"):
             executor = int(Path(f"/proc/{os.getppid()}/stat").read_text().rsplit(")", 1)[1].split()[1])  # the parent of the worker's daemon
             if b"CoarseGrainedExecutorBackend" not in Path(f"/proc/{executor}/cmdline").read_bytes():
                 raise AssertionError(f"process {executor} is no executor")
@@ -67,8 +61,16 @@ def main(master: str, home: str, flags: str, mode: str) -> None:
         for epoch in range(3):
             source.add([(k, k * epoch) for k in range(8) for _ in range(51)])
             run.processAllAvailable()
+
+
+def main(master: str, home: str, flags: str) -> None:
+    builder = SparkSession.builder.master(master).config("spark.executorEnv.PYTHONPATH", os.environ["PYTHONPATH"])
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    run_job(spark, home, flags)
     spark.stop()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:5])
+    main(*sys.argv[1:4])

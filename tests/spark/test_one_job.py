@@ -18,6 +18,7 @@ from nosync.runtime.stepping import Stepping
 from nosync.spark import job
 from nosync.spark.receipts import Receipt, agreed
 from tests.spark.metamorphic import checksums, contents, run_all
+from tests.spark.retried_job import run_job
 
 SHARDS = 3
 
@@ -121,26 +122,18 @@ def test_a_run_whose_attempts_disagree_ends_with_that_error(
     assert ns.open(tmp_path).epoch == 0 and not run.isActive
 
 
-def run_alone(tmp_path: Path, master: str, mode: str) -> Path:
-    """The program of `retried_job` in a process of its own; the home it leaves."""
-    home, flags = tmp_path / f"home-{mode}", tmp_path / f"flags-{mode}"
-    flags.mkdir()
-    program = Path(__file__).with_name("retried_job.py")
-    environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-    command = [sys.executable, str(program), master, str(home), str(flags), mode]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert {flag.name for flag in flags.iterdir()} == {"raise": {"below", "above"}, "kill": {"above"}, "calm": set()}[mode]
-    return home
-
-
 @pytest.mark.slow
-def test_tasks_and_stages_that_are_retried_change_nothing(tmp_path: Path) -> None:
-    calm = run_alone(tmp_path, "local[2]", "calm")
-    for master, mode in (("local[2,3]", "raise"), ("local-cluster[2,1,1024]", "kill")):
-        retried = run_alone(tmp_path, master, mode)
-        assert checksums(retried) == checksums(calm) != {}
-        assert all(contents(retried, at=epoch) == contents(calm, at=epoch) for epoch in (1, 2, 3))
+def test_tasks_and_stages_that_are_retried_change_nothing(quick: SparkSession, tmp_path: Path) -> None:
+    calm, retried, flags = tmp_path / "calm", tmp_path / "retried", tmp_path / "flags"
+    run_job(quick, str(calm), None)
+    flags.mkdir()
+    environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    command = [sys.executable, str(Path(__file__).with_name("retried_job.py")), "local-cluster[2,1,1024]", str(retried), str(flags)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert {flag.name for flag in flags.iterdir()} == {"below", "above", "killed"}
+    assert checksums(retried) == checksums(calm) != {}
+    assert all(contents(retried, at=epoch) == contents(calm, at=epoch) for epoch in (1, 2, 3))
 
 
 def test_a_view_and_what_is_built_on_it_come_back_together(spark: SparkSession, tmp_path: Path) -> None:
