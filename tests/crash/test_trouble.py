@@ -100,6 +100,6 @@ def test_a_sink_whose_folder_is_lost_gets_every_epoch_once_it_is_back(quick: Spa
         shutil.move(away, out)
         run.processAllAvailable()
         assert not run.status["problems"]
-    rows = [row for file in sorted(out.iterdir()) for row in pq.read_table(file).to_pylist()]
+    rows = [row for file in sorted(out.glob("*.parquet")) for row in pq.read_table(file).to_pylist()]
     assert [row["_epoch"] for row in rows] == sorted(row["_epoch"] for row in rows) and {row["_epoch"] for row in rows} == {1, 2, 3}
     judge(quick, home, folder)

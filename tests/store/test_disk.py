@@ -161,7 +161,7 @@ def test_the_way_to_a_new_folder_is_synced_even_beside_one_that_was(tmp_path: Pa
     assert syncing.synced.count(tmp_path / "layers") == 2
     syncing.synced.clear()
     disk.sync_folders(["layers/a/0-f/2"])
-    assert syncing.synced == [tmp_path / "layers/a/0"]
+    assert syncing.synced == [tmp_path / "layers/a/0-f"]
 
 
 def test_only_what_a_crash_left_of_own_files_is_cleared(disk: LocalDisk) -> None:

@@ -61,7 +61,7 @@ def test_a_name_that_could_not_be_synced_is_not_read_back_as_written(remote: Obj
 
 
 def test_what_an_earlier_process_left_is_synced_before_it_counts(tmp_path: Path, syncs: Syncs) -> None:
-    (tmp_path / "layers/v/0").mkdir(parents=True)
+    (tmp_path / "layers/v/0-f").mkdir(parents=True)
     (tmp_path / "layers/v/0-f/1.arrow.packed").write_bytes(b"x")
     remote = Objects("file:///remote", FolderBucket(tmp_path, syncs))
     syncs.failing = "folder"
