@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -24,8 +25,11 @@ raise SystemExit(1)
 """
 
 
-def process(folder, program):
-    return StreamProcess(folder, (sys.executable, "-c", program))
+@pytest.fixture
+def process(tmp_path):
+    """Starts a program as the stream; nothing of it is left after the test."""
+    with ExitStack() as streams:
+        yield lambda program: streams.enter_context(closing(StreamProcess(tmp_path, (sys.executable, "-c", program))))
 
 
 def wait_for(done):
@@ -33,8 +37,8 @@ def wait_for(done):
         pass
 
 
-def test_it_tells_when_it_runs_and_each_epoch(tmp_path):
-    stream = process(tmp_path, TALKS)
+def test_it_tells_when_it_runs_and_each_epoch(process):
+    stream = process(TALKS)
     wait_for(lambda: len(stream.epochs) == 2)
     assert (stream.started["epoch"], stream.safe) == (3, {"process": 5})
     stream.finish()
@@ -43,22 +47,22 @@ def test_it_tells_when_it_runs_and_each_epoch(tmp_path):
     assert stream.finished
 
 
-def test_killing_ends_it_at_once(tmp_path):
-    stream = process(tmp_path, TALKS)
+def test_killing_ends_it_at_once(process):
+    stream = process(TALKS)
     wait_for(lambda: stream.started)
     stream.kill()
     assert stream.ended and not stream.finished
 
 
-def test_closing_leaves_nothing_running(tmp_path):
-    stream = process(tmp_path, TALKS)
+def test_closing_leaves_nothing_running(process):
+    stream = process(TALKS)
     stream.close()
     assert stream.ended
     stream.close()
 
 
-def test_a_failure_is_told_with_its_message(tmp_path):
-    stream = process(tmp_path, FAILS)
+def test_a_failure_is_told_with_its_message(process):
+    stream = process(FAILS)
     wait_for(lambda: stream.ended)
     with pytest.raises(ns.Failed, match="no room"):
         stream.check()

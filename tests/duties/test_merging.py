@@ -38,7 +38,8 @@ def history(home: Path, epochs: int) -> Image:
 
 
 def processes() -> list[psutil.Process]:
-    return [child for child in psutil.Process().children() if "nosync.duties.merge_worker" in child.cmdline()]
+    alive = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+    return [child for child in alive if "nosync.duties.merge_worker" in child.cmdline()]
 
 
 def test_a_run_that_has_nothing_to_merge_starts_no_process(merger: Merger, tmp_path: Path) -> None:

@@ -148,7 +148,8 @@ def test_bytes_that_change_under_an_open_layer_are_noticed(tmp_path: Path) -> No
             assert str(content(layer)) == before, f"byte {position}"
         except Corrupt:
             pass
-        (tmp_path / info.path).open("r+b").write(whole)
+        with (tmp_path / info.path).open("r+b") as file:
+            file.write(whole)
 
 
 def test_the_cache_maps_a_layer_once_and_forgets_the_least_recently_used(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nosync.model.errors import Failed
+from nosync.tiers.background import close_pipes
 
 
 class StreamProcess:
@@ -54,9 +55,11 @@ class StreamProcess:
         self._reader.join()
 
     def close(self) -> None:
-        """Leaves nothing running."""
+        """Leaves nothing running, and nothing open."""
         if self._process.poll() is None:
             self.kill()
+        self._reader.join()
+        close_pipes(self._process)
 
     def check(self) -> None:
         """Raises if the process has failed."""

@@ -29,7 +29,7 @@ def arguments() -> list[str]:
     return found
 
 
-def close_pipes(process: "subprocess.Popen[str]") -> None:
+def close_pipes(process: "subprocess.Popen[str] | subprocess.Popen[bytes]") -> None:
     """Of a process that has ended."""
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
