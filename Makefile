@@ -40,6 +40,7 @@ check: $(READY) ## lint, types, import order, file sizes
 	$(VENV)/bin/python tools/file_size.py
 	$(VENV)/bin/python tools/bridge_only.py
 	$(VENV)/bin/python tools/data_only.py
+	$(VENV)/bin/python tools/declared_abilities.py
 
 simulate: $(READY) ## a million seeded histories of crashes and losses (SIMULATE_ARGS="--histories 10000")
 	@$(VENV)/bin/python -m tests.simulation $(SIMULATE_ARGS)
