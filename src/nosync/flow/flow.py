@@ -17,6 +17,7 @@ from nosync.compile.ledger import ledger
 from nosync.flow import watermarks
 from nosync.flow.event_time import with_event_time
 from nosync.flow.names import created_view, mentioned, visible
+from nosync.graph.copying import copied
 from nosync.graph.nodes import SourceNode
 from nosync.model.bound import BoundSource, bound
 from nosync.model.columns import REASON
@@ -235,8 +236,9 @@ class Flow:
         return self._run
 
     def program(self) -> Program:
-        """What has been declared so far, ready to run."""
-        return Program(self.name, self.spark, self._compiler.graph, self._sources, self._functions, self._sinks)
+        """What has been declared so far, ready to run. It is its own: running it changes nothing here, nor declaring more there."""
+        graph = copied(self._compiler.graph)
+        return Program(self.name, self.spark, graph, dict(self._sources), dict(self._functions), dict(self._sinks))
 
     def _check_name(self, name: str) -> None:
         if self._run is not None and self._run.isActive:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pyspark.sql import SparkSession
 
 from nosync.bridge.arrow import arrow_schema
+from nosync.graph.copying import copied
 from nosync.graph.graph import Graph
 from nosync.graph.nodes import SourceNode, ViewNode
 from nosync.graph.operators import Operator
@@ -57,18 +58,19 @@ class Program:
         kept = [view for view in self.graph.queries if view.feed is not None]
         return found + [(view, f"{sinks.get(id(view), 'rows')} {view.body.fingerprint}") for view in kept]
 
-    def adopt(self, old: Declared) -> None:
-        """Takes over the names under which a home has the state of what did not change."""
-        states = self._states()
-        wanted = [(name_of(node), mark) for node, mark in states]
-        for (node, _), name in zip(states, names_for(wanted, old.fingerprints, old.retired), strict=True):
+    def named_after(self, old: Declared) -> "Program":
+        """The same program under the names that a home has for the state of what did not change. This one stays as it is."""
+        wanted = [(name_of(node), mark) for node, mark in self._states()]
+        other = replace(self, graph=copied(self.graph))
+        for (node, _), name in zip(other._states(), names_for(wanted, old.fingerprints, old.retired), strict=True):
             if isinstance(node, ViewNode):
                 node.kept = name
             else:
                 node.name = name
+        return other
 
     def change(self, old: Declared, shards: int) -> Change:
-        """What taking over from another program means. The names are adopted."""
+        """What taking over from another program means. This one has its names."""
         gone = set(old.fingerprints) - {name_of(node) for node, _ in self._states()}
         declaration = self.declaration(shards, {*old.retired, *gone})
         found = difference(old, declaration)

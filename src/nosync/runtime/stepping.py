@@ -104,7 +104,7 @@ class Stepping:
         """What going on with this program means for the state of an image; None where there is none yet."""
         if image.declared is None:
             return None
-        self.program.adopt(image.declared)
+        self.program = self.program.named_after(image.declared)
         change = self.program.change(image.declared, shards or image.declared.shards)
         check_same_flow(image.declared, change.declaration)
         check_settings(image.declared.settings, change.declaration.settings, self.program.on_other_settings)

@@ -1,0 +1,67 @@
+"""A declared flow is not changed by starting it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+import nosync as ns
+from nosync.history.home import Home
+from nosync.journal.entries import Declared
+
+
+def declared(session: SparkSession, source: Any, function: str) -> ns.Flow:
+    flow = ns.Flow("shop", spark=session)
+    orders = flow.source("orders", source)
+    flow.view("spend", orders.groupBy("user").agg(getattr(F, function)("price").alias("spent")))
+    return flow
+
+
+def rows() -> Any:
+    return ns.memory("user string, price long")
+
+
+def operators(home: Path) -> Declared:
+    found = Home(home).image.declared
+    assert found is not None
+    return found
+
+
+def spend(home: Path) -> dict[str, int]:
+    return {row["user"]: row["spent"] for row in Home(home).view("spend").to_pylist()}
+
+
+def test_one_flow_runs_on_homes_with_different_histories(quick: SparkSession, tmp_path: Path) -> None:
+    """The first home knows the state under a later name, since it had another query before; the second is new."""
+    older, newer = rows(), rows()
+    with declared(quick, older, "count").start(tmp_path / "one", shards=1) as run:
+        older.add([("ann", 1)])
+        run.processAllAvailable()
+    flow = declared(quick, newer, "sum")
+    before = flow.program().declaration(1)
+    with flow.start(tmp_path / "one", changed="rebuild") as run:
+        newer.add([("ann", 2)])
+        run.processAllAvailable()
+    assert flow.program().declaration(1) == before
+    with flow.start(tmp_path / "two", shards=1) as run:
+        newer.add([("bob", 3)])
+        run.processAllAvailable()
+    assert list(operators(tmp_path / "one").operators) == ["spend/aggregate@2"]
+    assert list(operators(tmp_path / "two").operators) == ["spend/aggregate"]
+    assert (spend(tmp_path / "one"), spend(tmp_path / "two")) == ({"ann": 3}, {"bob": 3})
+    with flow.start(tmp_path / "one"):
+        pass
+
+
+def test_what_is_declared_after_a_start_belongs_to_the_next_one(quick: SparkSession, tmp_path: Path) -> None:
+    source = rows()
+    flow = declared(quick, source, "sum")
+    with flow.start(tmp_path / "home", shards=1) as run:
+        flow.view("more", flow.sql("select user from spend"))
+        with pytest.raises(ns.Invalid, match='no view "more"'):
+            run.view("more")
+        source.add([("ann", 2)])
+        run.processAllAvailable()
+    assert Home(tmp_path / "home").views == ("spend",)
