@@ -21,7 +21,7 @@ from bench.queries import PLAIN
 from nosync.duties.tending import Tending
 from nosync.model.errors import Conflict, NosyncError
 from nosync.runtime.opener import Opener
-from nosync.runtime.stepping import Stepping
+from nosync.runtime.starting import begin
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
 
@@ -81,9 +81,9 @@ class Lane:
         flow.view("level1", PLAIN["plain"].ask(flow.source("events", source)))
         disk = None if self.durable else Forgetful(self.home.absolute())
         remote = open_remote(self.remote) if self.remote else None
-        self.stepping = Stepping(flow.program(), self.home, 2, remote, disk=disk)
+        self.stepping = begin(flow.program(), self.home, 2, remote, disk=disk).recover()
         self.tending = Tending(self.stepping.journal, self.stepping.upkeep, _complain, time.time)
-        self.opener = Opener(self.stepping.epochs)
+        self.opener = Opener(self.stepping.epochs, self.stepping.troubles)
 
     def turn(self, epochs: int) -> bool:
         """Some epochs as the run's loop would step them, then all that they left to do; says whether there were any."""

@@ -57,23 +57,23 @@ def test_permission_lost_and_a_full_disk_stop_what_they_must_and_heal(
         disk.no_syncing = errno.EIO  # nothing new becomes safe; the stream has no need of that
         feed(folder, [1])
         run.processAllAvailable()
-        until(lambda: "host" in run.status["problems"], told=lambda: run.status)
-        assert os.strerror(errno.EIO) in run.status["problems"]["host"]
+        until(lambda: "host" in run.status.problems, told=lambda: run.status)
+        assert os.strerror(errno.EIO) in run.status.problems["host"]
         assert (run.epoch, run.safe) == (2, {"process": 2, "host": 1})
 
         disk.no_syncing = None
-        until(lambda: run.safe["host"] == 2 and not run.status["problems"], told=lambda: run.status)
+        until(lambda: run.safe["host"] == 2 and not run.status.problems, told=lambda: run.status)
 
         for number, code in enumerate((errno.EACCES, errno.ENOSPC), start=2):
             disk.no_writing = code  # without its record an epoch is none
             feed(folder, [number])
-            until(lambda: run.status["message"].startswith("Stalled"), told=lambda: run.status)
-            assert os.strerror(code) in run.status["message"] and run.isActive
+            until(lambda: run.status.message.startswith("Stalled"), told=lambda: run.status)
+            assert os.strerror(code) in run.status.message and run.isActive
             assert run.epoch == run.safe["host"] == number
             assert ns.open(home).view("customers").num_rows > 0
             disk.no_writing = None
             run.processAllAvailable()
-            until(lambda at=number: run.safe["host"] == at + 1 and not run.status["problems"], told=lambda: run.status)
+            until(lambda at=number: run.safe["host"] == at + 1 and not run.status.problems, told=lambda: run.status)
     judge(quick, home, folder, [1, 4])
 
 
@@ -93,8 +93,8 @@ def test_a_task_that_cannot_write_its_layer_stalls_the_stream_until_it_can(quick
         try:
             limit_files(100)
             feed(folder, [1])
-            until(lambda: run.status["message"].startswith("Stalled"), told=lambda: run.status)
-            assert "epoch 2 could not be written" in run.status["message"] and "too large" in run.status["message"]
+            until(lambda: run.status.message.startswith("Stalled"), told=lambda: run.status)
+            assert "epoch 2 could not be written" in run.status.message and "too large" in run.status.message
             assert run.isActive and run.epoch == 1
         finally:
             limit_files(resource.RLIM_INFINITY)

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from nosync.model import run
 from nosync.runtime import stepping
+from nosync.runtime.starting import begin
 from nosync.runtime.stepping import Stepping
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
@@ -44,7 +45,7 @@ def test_what_was_safe_is_there_after_the_host_restarts(
     safe, torn, before = 0, 0, dict[int, list[str]]()
     for restart in range(RESTARTS + 1):
         boot.write_text(str(restart))
-        life = Stepping(orders_flow(quick, folder)[0].program(), home, 2, remote)
+        life = begin(orders_flow(quick, folder)[0].program(), home, 2, remote).recover()
         try:
             assert life.image.epoch >= safe, f"seed {seed}, restart {restart}"
             assert [taken(home)[epoch] for epoch in range(1, safe + 1)] == [before[epoch] for epoch in range(1, safe + 1)]

@@ -9,6 +9,9 @@ from rich.console import Console
 
 from nosync.demo.display import Display, side_by_side
 from nosync.demo.watching import Excerpted, Pace, pace_of
+from nosync.history.status import status_of
+from nosync.journal.image import Image
+from nosync.model.status import Live
 
 HOT = Excerpted("hot", ("auction", "item", "at"), ((12, "viola", datetime(2026, 3, 2, 18, 5)), (7, "atlas", datetime(2026, 3, 2, 18, 1))))
 
@@ -81,9 +84,9 @@ def test_the_headline_says_up_to_where_it_is_safe():
 
 
 def test_totals_come_from_the_home_and_the_last_epoch_from_the_stream():
-    status = {"epoch": 7, "rows": {"bids": 90, "people": 10}, "rejected": {"bids": 2}}
+    status = status_of(Image(epoch=7, rows={"bids": 90, "people": 10}, rejected={"bids": 2}), {}, Live("", "running", ""))
     assert pace_of(status, [{"epoch": 6, "rows": 5, "millis": 40.0}], {"process": 7}) == Pace(7, 100, 2, 6, 5, 40.0, {"process": 7})
 
 
 def test_before_the_first_epoch_there_is_nothing_to_tell():
-    assert pace_of({"epoch": 0, "rows": {}, "rejected": {}}, [], {}) == Pace()
+    assert pace_of(status_of(Image(), {}, Live("", "starting", "")), [], {}) == Pace()

@@ -92,8 +92,8 @@ def test_an_unknown_view_is_named_beside_those_there_are(home: ns.Home) -> None:
 
 
 def test_the_status_counts_what_is_there(home: ns.Home) -> None:
-    status = home.status()
-    assert (home.epoch, status["flow"], status["rows"], status["layers"]) == (2, "shop", {"s": 6}, 4)
+    status = home.status
+    assert (home.epoch, status.flow, status.rows, status.layers) == (2, "shop", {"s": 6}, 4)
     assert set(home.views) == {"rows", "sums", "all"} and home.schema("sums") == SUM.schema
 
 

@@ -93,12 +93,12 @@ def test_status_never_says_more_than_the_run_when_the_remote_is_new(tmp_path: Pa
     first.append(Declared("shop", 1, {}, {}, {}))
     compute(first, 1, 5)
     settle(tend(first))
-    assert open_home(tmp_path / "home").status()["safe"] == {"process": 5, "host": 5, "site": 5}
+    assert open_home(tmp_path / "home").status.safe == {"process": 5, "host": 5, "site": 5}
     upkeep = tend(start(tmp_path / "home", a_remote(), 2))
-    said = open_home(tmp_path / "home").status()["safe"]
+    said = open_home(tmp_path / "home").status.safe
     assert said["site"] <= upkeep.safe()["site"] == 0
     settle(upkeep)
-    assert open_home(tmp_path / "home").status()["safe"] == upkeep.safe() == {"process": 5, "host": 5, "site": 5}
+    assert open_home(tmp_path / "home").status.safe == upkeep.safe() == {"process": 5, "host": 5, "site": 5}
 
 
 def test_in_status_a_worse_failure_never_has_a_newer_epoch(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_in_status_a_worse_failure_never_has_a_newer_epoch(tmp_path: Path) -> No
     journal.append(Declared("shop", 1, {}, {}, {}))
     compute(journal, 1, 5)
     journal.append(Reached("site", 4))
-    assert open_home(tmp_path / "home").status()["safe"] == {"process": 5, "host": 0, "site": 0}
+    assert open_home(tmp_path / "home").status.safe == {"process": 5, "host": 0, "site": 0}
 
 
 REMADE = LayerInfo("v", ALL_HASHES, 2, 4, "diffs", "layers/v/0-f/2-4-2.0-0.arrow", 1, 1, "")

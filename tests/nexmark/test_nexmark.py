@@ -12,6 +12,7 @@ import nosync as ns
 from bench.nexmark.events import Events
 from bench.nexmark.files import write
 from bench.nexmark.queries import QUERIES
+from nosync.runtime.starting import begin
 from nosync.runtime.stepping import Stepping
 from tests.crash.nexmark import judge_nexmark
 from tests.crash.nexmark_driver import nexmark_flow
@@ -49,13 +50,13 @@ def _crash(stepping: Stepping) -> None:
 
 def _run_with_a_crash(flow: ns.Flow, home: Path, clock: Clock) -> None:
     """All epochs, one of them computed twice."""
-    stepping = Stepping(flow.program(), home, 2, clock=clock)
+    stepping = begin(flow.program(), home, 2, clock=clock).recover()
     for epoch in range(1, EPOCHS + 1):
         clock.at += 4
         if epoch == CRASHED:
             _crash(stepping)
             clock.at += 100
-            stepping = Stepping(flow.program(), home, 2, clock=clock)
+            stepping = begin(flow.program(), home, 2, clock=clock).recover()
         stepping.step()
     stepping.close()
 

@@ -29,7 +29,7 @@ def grown(*events: int) -> tuple[Cache, Journal, DictEngine]:
 
 def lose(disk: Cache, journal: Journal, engine: DictEngine, path: str) -> Recovered:
     del disk.files[path]
-    return recover(journal, disk, None, engine, SHAPE, engine.verify, frozenset(), lambda text: None)
+    return recover(journal, disk, None, engine, SHAPE, engine.verify, frozenset())
 
 
 def test_a_layer_that_stands_for_a_lost_one_is_missed_when_it_is_lost_too() -> None:
@@ -71,7 +71,7 @@ def test_epochs_that_cancel_out_are_recomputed_to_nothing_and_not_to_what_is_lef
     layers = {(layer.trace, HALVES.index(layer.range), layer.lower): layer.path for layer in journal.image.layers()}
     for lost in (("totals", 1, 2), ("parities", 1, 3)):
         del disk.files[layers[lost]]
-    done = recover(journal, disk, None, engine, SHAPE, engine.verify, frozenset(), lambda text: None)
+    done = recover(journal, disk, None, engine, SHAPE, engine.verify, frozenset())
     assert (done.jobs, done.recomputed) == (1, 2)
     image = journal.image
     assert engine._state("parities", lambda name: image.covers(name, image.epoch)) == {0: 6, 1: 1}

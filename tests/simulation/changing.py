@@ -16,7 +16,7 @@ from nosync.model.layers import LayerInfo
 from nosync.model.watermark import History as Times
 from nosync.model.watermark import nothing_seen
 from nosync.recovery.plan import Shape
-from nosync.recovery.restore import Recovered
+from nosync.recovery.restore import Recovered, unreported
 from nosync.runtime.change import difference
 from nosync.runtime.takeover import Change, Taking
 
@@ -101,7 +101,7 @@ class ChangingLife(Life):
         old = image.declared or replace(declaration, fingerprints=dict.fromkeys(SHAPE.feeders, "same"))
         sources, sinks = frozenset(["lasting", "fleeting"]), (f"more {self.version}",) if self.version else ()
         change = Change(declaration, difference(old, declaration), targets, targets, sources, sinks, self.version % 2 == 0, {})
-        Taking(self.journal, self.history.disk, self.history.remote, self.engine, lambda text: None).take_over(change, "rebuild")
+        Taking(self.journal, self.history.disk, self.history.remote, self.engine, unreported).take_over(change, "rebuild")
         self.history.adopted += 1
 
     def deliver(self, sink: str, epoch: int) -> None:

@@ -36,7 +36,7 @@ class Life:
         self.journal = Journal(disk, remote, runner)
         self.engine = self.make_engine()
         doubted = doubtful(self.journal.chain, synced_number(disk, self.journal.chain), history.boot)
-        done = recover(self.journal, disk, remote, self.engine, self.shape(), self.engine.verify, doubted, lambda text: None)
+        done = recover(self.journal, disk, remote, self.engine, self.shape(), self.engine.verify, doubted)
         history.check_recovery(done)
         self.take_over()
         self.fleeting = Fleeting(disk, self.journal.run)

@@ -136,9 +136,8 @@ def torn_layers_are_believed() -> Any:
 
 @mutation(8)
 def no_intent_is_recorded_before_a_release() -> Any:
-    def intend(self: Any, sink: str, kind: Any, done: int) -> bool:
-        image = self.journal.image
-        due = min(release.releasable(kind, image.epoch, self.journal.opened_by, self.standings()), done + 1)
+    def intend(self: Any, sink: str, done: int) -> bool:
+        due = min(self.due(sink), done + 1)
         self.intended[sink] = (due, 0)
         return bool(due > done)
 
@@ -147,15 +146,15 @@ def no_intent_is_recorded_before_a_release() -> Any:
 
 @mutation(0)
 def an_intent_need_not_be_on_the_remote() -> Any:
-    def step(self: Any, sink: str, kind: Any) -> bool:
+    def step(self: Any, sink: str) -> bool:
         shipped, self.journal.shipped = self.journal.shipped, 1 << 60
         try:
-            return bool(plain(self, sink, kind))
+            return bool(plain(self, sink))
         finally:
             self.journal.shipped = shipped
 
-    plain = release.Releaser._step
-    return _both(patch.object(release.Releaser, "_step", step), _away_unasked_by_look())
+    plain = release.Releaser.step
+    return _both(patch.object(release.Releaser, "step", step), _away_unasked_by_look())
 
 
 def _away_unasked_by_look() -> Any:

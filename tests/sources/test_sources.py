@@ -160,7 +160,7 @@ def test_rows_that_do_not_fit_are_kept_apart_with_the_reason(spark: SparkSession
     assert names(tmp_path / "home") == ["n1", "n4", "n9"] and live == 2
     assert {row["raw"]: row["reason"] for row in rejected} == reasons
     assert all(row["file"].endswith("/in/bad") and row["epoch"] == 2 for row in rejected)
-    assert ns.open(tmp_path / "home").status()["rejected"] == {"s": 2}
+    assert ns.open(tmp_path / "home").status.rejected == {"s": 2}
 
 
 @pytest.mark.parametrize("format", BAD)

@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import nosync as ns
+from nosync.runtime.starting import begin
 from nosync.runtime.stepping import Stepping
 
 NEVER_WIDE, ALWAYS_WIDE = 1 << 60, 0
 
 
 def stepping_of(flow: ns.Flow, home: Path, shards: int | None = 2, wide_bytes: int = NEVER_WIDE) -> Stepping:
-    return Stepping(flow.program(), home, shards, wide_bytes=wide_bytes)
+    return begin(flow.program(), home, shards, wide_bytes=wide_bytes).recover()
 
 
 def run_all(flow: ns.Flow, home: Path, feeds: Iterable[Callable[[], Any]] = (), settle: bool = False, **knobs: Any) -> list[dict[str, Any]]:

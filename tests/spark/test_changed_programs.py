@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 import nosync as ns
 from nosync.journal.entries import Trimmed
+from nosync.runtime.starting import begin
 from nosync.runtime.stepping import Stepping
 from nosync.testing import Batch, judge
 from tests.spark import test_event_time as event_time
@@ -53,7 +54,7 @@ class House:
 
     def start(self, views: Views, **options: Any) -> Stepping:
         flow, self.sources = self.flow(views, options.pop("schema", "user string, price int, item string"))
-        return Stepping(flow.program(), self.home, 2, **options)
+        return begin(flow.program(), self.home, 2, **options).recover()
 
     def step(self, stepping: Stepping, removed: bool = False, **rows: list[Any]) -> None:
         for name, given in rows.items():
@@ -231,7 +232,7 @@ def test_what_goes_by_event_time_is_rebuilt_epoch_by_epoch(quick: SparkSession, 
 
     def run(home: str, declare: Any, some: slice, **options: Any) -> Stepping:
         flow, source = event_time.flow_of(quick, declare)
-        stepping = Stepping(flow.program(), tmp_path / home, 2, **options)
+        stepping = begin(flow.program(), tmp_path / home, 2, **options).recover()
         event_time.process(stepping, source, event_time.CHANGES[some])
         stepping.close()
         return stepping

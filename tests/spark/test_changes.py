@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 import nosync as ns
 from nosync.model.shards import shard_ranges
-from nosync.runtime.stepping import Stepping
+from nosync.runtime.starting import begin
 from tests.spark.metamorphic import checksums
 
 EPOCHS = 3
@@ -133,7 +133,7 @@ def judge(home: Path, inputs: Inputs) -> None:
 def stepped(spark: SparkSession, inputs: Inputs, home: Path, epochs: range) -> list[dict[str, Any]]:
     """These epochs, in a run of their own."""
     flow, given = inputs.flow(spark)
-    stepping = Stepping(flow.program(), home, 2)
+    stepping = begin(flow.program(), home, 2).recover()
     found = []
     try:
         for epoch in epochs:
@@ -175,7 +175,7 @@ def test_the_order_of_the_input_counts_however_spark_cuts_and_distributes_it(qui
         flow = ns.Flow("cuts", session)
         source = ns.files(tmp_path / "in", format="json", schema="op string, id int, name string")
         flow.view("v", flow.source("users", source, key="id", op_column="op"))
-        life = Stepping(flow.program(), tmp_path / str(number), 2)
+        life = begin(flow.program(), tmp_path / str(number), 2).recover()
         life.step()
         life.close()
         found.append(checksums(tmp_path / str(number)))

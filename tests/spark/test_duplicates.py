@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import nosync as ns
-from nosync.runtime.stepping import Stepping
+from nosync.runtime.starting import begin
 from nosync.testing import check
 from tests.spark.join_cases import SCHEMAS, changes
 
@@ -32,7 +32,7 @@ def test_the_row_that_stays_is_one_of_those_there_are(quick: SparkSession, tmp_p
 def test_bloom_filters_say_what_they_kept_back(quick: SparkSession, tmp_path: Path) -> None:
     flow, source = ns.Flow("once", quick), ns.memory("k int")
     flow.view("once", flow.source("s", source).distinct())
-    stepping = Stepping(flow.program(), tmp_path, 1)
+    stepping = begin(flow.program(), tmp_path, 1).recover()
     source.add([(k,) for k in range(5_000)])
     stepping.step()
     source.add([(k,) for k in range(4_900, 9_900)])

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 import nosync as ns
 from nosync.history.home import Home
 from nosync.journal.entries import Merged
+from nosync.runtime.starting import begin
 from nosync.runtime.stepping import Stepping
 from nosync.state.layer import open_layer
 from nosync.testing import Change
@@ -86,7 +87,7 @@ def process(stepping: Stepping, source: Any, changes: Sequence[Change]) -> list[
 
 def run_over(spark: SparkSession, home: Path, changes: Sequence[Change], declare: Any = program, shards: int = 2) -> list[dict[str, Any]]:
     flow, source = flow_of(spark, declare)
-    stepping = Stepping(flow.program(), home, shards)
+    stepping = begin(flow.program(), home, shards).recover()
     try:
         return process(stepping, source, changes)
     finally:
@@ -159,7 +160,7 @@ def test_a_flow_that_stops_and_loses_layers_goes_on_as_if_nothing_had_happened(
 ) -> None:
     home, shards = tmp_path / "home", 1  # the undisturbed one has two
     flow, source = flow_of(quick)
-    stepping = Stepping(flow.program(), home, shards)
+    stepping = begin(flow.program(), home, shards).recover()
     process(stepping, source, CHANGES[:4])
     source.add(CHANGES[4].added["s"])
     stepping.epochs._open(5)  # it was to be the next one, and its watermark is not in its record
@@ -169,7 +170,7 @@ def test_a_flow_that_stops_and_loses_layers_goes_on_as_if_nothing_had_happened(
             for layer in layers:
                 (home / layer.path).unlink()
     again, source = flow_of(quick)
-    stepping = Stepping(again.program(), home, shards)
+    stepping = begin(again.program(), home, shards).recover()
     assert stepping.recovered.recomputed
     stepping.step()
     process(stepping, source, CHANGES[5:])

@@ -14,6 +14,7 @@ from nosync.graph.timed import expiries
 from nosync.history.home import Home
 from nosync.journal.entries import Merged
 from nosync.model.errors import Refused
+from nosync.runtime.starting import begin
 from nosync.runtime.stepping import Stepping
 from nosync.testing import Batch, Change, Tables, difference
 from tests.spark.event_time_model import SCHEMAS, START, on_time, row, second_of, tumbling
@@ -71,7 +72,7 @@ class Clock:
 
 
 def stepping_of(flow: ns.Flow, home: Path, shards: int) -> Stepping:
-    return Stepping(flow.program(), home, shards, clock=Clock())
+    return begin(flow.program(), home, shards, clock=Clock()).recover()
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +216,7 @@ def test_windows_that_a_changed_program_tells_are_told_once_too(quick: SparkSess
 
     def run(home: str, declare: Any, changes: list[Change], **options: Any) -> None:
         flow, source = flow_of(quick, declare)
-        stepping = Stepping(flow.program(), tmp_path / home, 2, **options)
+        stepping = begin(flow.program(), tmp_path / home, 2, **options).recover()
         work(stepping, source, changes)
         stepping.close()
 

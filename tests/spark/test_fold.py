@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 import nosync as ns
 from nosync.model import run
+from nosync.runtime.starting import begin
 from nosync.runtime.stepping import Stepping
 from nosync.testing.oracle import Change, check
 from tests.spark.metamorphic import checksums, contents
@@ -115,7 +116,7 @@ def test_stops_and_lost_layers_change_nothing_for_a_fold_over_rows_that_come_and
     parts = [[("a", 1), ("b", 1)], [("a", 2), ("a", 3)], [("b", 1), ("c", 1)], [("a", 1), ("c", 2)]]
     for epoch, part in enumerate(parts, start=1):
         flow, source = declared(quick, steps)
-        stepping = Stepping(flow.program(), tmp_path, 2)
+        stepping = begin(flow.program(), tmp_path, 2).recover()
         source.add(part)
         step = stepping.step()
         stepping.close()
@@ -125,7 +126,7 @@ def test_stops_and_lost_layers_change_nothing_for_a_fold_over_rows_that_come_and
     for layer in list(ns.open(tmp_path).image.layers()):
         if layer.trace in ("told/fold", "told/rows") and layer.lower > 1:
             (tmp_path / layer.path).unlink()
-    stepping = Stepping(declared(quick, steps)[0].program(), tmp_path, 2)
+    stepping = begin(declared(quick, steps)[0].program(), tmp_path, 2).recover()
     stepping.close()
     assert stepping.recovered.recomputed > 2
     assert (contents(tmp_path), checksums(tmp_path)) == (before, bits)
@@ -154,7 +155,7 @@ class Draws:
 
     def live(self, *parts: list[tuple[str, int]]) -> Stepping:
         flow, source = self.flow()
-        life = Stepping(flow.program(), self.home, 2)
+        life = begin(flow.program(), self.home, 2).recover()
         try:
             for part in parts:
                 source.add(part)
@@ -277,7 +278,7 @@ def test_timers_come_when_the_watermark_passes_them_through_stops_and_losses(qui
 
     for epoch, rows in enumerate([*epochs, []], start=1):
         declared, source = flow()
-        life = Stepping(declared.program(), tmp_path, 2)
+        life = begin(declared.program(), tmp_path, 2).recover()
         source.add([(key, start + datetime.timedelta(seconds=at), x) for key, at, x in rows])
         step = life.step()
         life.close()
@@ -292,7 +293,7 @@ def test_timers_come_when_the_watermark_passes_them_through_stops_and_losses(qui
     for layer in list(ns.open(tmp_path).image.layers()):
         if layer.lower > 2:
             (tmp_path / layer.path).unlink()
-    life = Stepping(flow()[0].program(), tmp_path, 2)
+    life = begin(flow()[0].program(), tmp_path, 2).recover()
     assert life.step() is None  # nothing is left to close
     life.close()
     assert life.recovered.recomputed and (contents(tmp_path), checksums(tmp_path)) == (before, bits)

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 import nosync as ns
 from nosync.model.layers import LayerInfo
 from nosync.model.shards import shard_ranges
-from nosync.runtime.stepping import Stepping
+from nosync.runtime.starting import begin
 from nosync.spark import job
 from nosync.spark.receipts import Receipt, agreed
 from tests.spark.metamorphic import checksums, contents, run_all
@@ -62,7 +62,7 @@ def test_what_was_prepared_while_the_epoch_before_computed_is_not_read_again(
     program, reads = flow.program(), list[Any]()
     kept = program.sources["s"]
     program.sources["s"] = replace(kept, read=lambda session, slice: reads.append(slice) or kept.read(session, slice))
-    stepping = Stepping(program, tmp_path, SHARDS)
+    stepping = begin(program, tmp_path, SHARDS).recover()
     for epoch in (1, 2):
         source.add([(k, epoch) for k in range(9)])
         if epoch == 2:

@@ -52,7 +52,7 @@ class Flow:
         """What every epoch asks, and every step of releasing."""
         self.upkeep.safe()
         self.upkeep.report()
-        self.upkeep.releaser.step()
+        self.upkeep.releaser.step("out")
 
 
 class Outlet:

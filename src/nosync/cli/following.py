@@ -26,14 +26,16 @@ class Followed(Protocol):
     def stop(self) -> None: ...
 
 
-def follow(run: Followed, tell: Callable[[dict[str, Any]], None]) -> None:
-    """Until the run ends by itself, or somebody asks for the end: then after the current epoch."""
+def follow(run: Followed, tell: Callable[[dict[str, Any]], None], look: Callable[[], None] = lambda: None) -> None:
+    """Until the run ends by itself, or somebody asks for the end: then after the current epoch. `look` is called before epochs are told."""
     told = 0
     with _asked_to_stop() as asked:
         ended = False
         try:
             while not ended and not asked.is_set():
+                look()
                 ended = bool(run.awaitTermination(LOOK_SECONDS))
+                look()
                 told = _tell_new(run, told, tell)
             if not ended:
                 run.stop()

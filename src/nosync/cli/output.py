@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nosync.model.errors import NosyncError
-from nosync.observe.text import size as size
+from nosync.model.sizes import size as size
 from nosync.observe.text import visible as visible
 
 WIDE = 4000  # columns, where no terminal sets a width: what is piped is not cut

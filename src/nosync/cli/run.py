@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.console import Console
 
 from nosync.cli.following import follow
-from nosync.cli.output import print_json, size
+from nosync.cli.output import print_json
 from nosync.cli.program import load_flow
-from nosync.recovery.restore import Recovered
+from nosync.cli.recovering import RecoveryDisplay
 from nosync.runtime.change import CHOICES
-from nosync.runtime.takeover import Takeover
 
 
 @click.command()
@@ -40,30 +40,12 @@ def run(
         options["shards"] = shards
     if available_now:
         options["trigger"] = {"availableNow": True}
-    flow = load_flow(file)
-    started = flow.start(**options)
-    for line in filter(None, (in_words(started.recovered), taken_over(started.takeover))):
-        click.echo(line, err=as_json)
-    follow(started, print_json if as_json else _tell)
-
-
-def in_words(recovered: Recovered) -> str:
-    """What it took to come back, in one line; empty when nothing was missing."""
-    done = []
-    if recovered.fetched:
-        done.append(f"{recovered.fetched:,} files fetched from the remote ({size(recovered.fetched_bytes)} of layers)")
-    if recovered.recomputed:
-        done.append(f"{recovered.recomputed:,} layers of {recovered.recomputed_epochs:,} epochs recomputed")
-    if recovered.rolled_back:
-        done.append(f"{recovered.rolled_back:,} epochs rolled back, whose input was lost")
-    return f"recovered to epoch {recovered.epoch}: {', '.join(done)}" if done else ""
-
-
-def taken_over(takeover: Takeover) -> str:
-    """What became of the state of a changed program, in one line; empty where it was the same."""
-    kinds = (("rebuilt", takeover.rebuilt), ("begun empty", takeover.emptied), ("dropped", takeover.dropped), ("kept", takeover.kept))
-    done = [f"{', '.join(names)} {kind}" for kind, names in kinds if names]
-    return f"the program has changed at epoch {takeover.epoch}: {'; '.join(done)}" if takeover.epoch else ""
+    started = load_flow(file).start(**options)
+    display = RecoveryDisplay(started, Console(stderr=True, highlight=False), summary_to_stderr=as_json)
+    try:
+        follow(started, print_json if as_json else _tell, display.look)
+    finally:
+        display.close()
 
 
 def _tell(progress: dict[str, Any]) -> None:

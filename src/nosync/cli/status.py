@@ -1,5 +1,7 @@
 """`nosync status HOME`: what a home holds, without Spark and without disturbing a run."""
 
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ def _facts(home: Path) -> dict[str, Any]:
     opened = open_home(home)
     counts = {name: sum(batch.num_rows for batch in opened.batches(name)) for name in opened.views}
     views = [{"name": name, "rows": counts[name], "columns": _columns(opened.schema(name))} for name in opened.views]
-    return {"home": str(home), **opened.status(), "views": views}
+    return {"home": str(home), **opened.status.to_json(), "views": views}
 
 
 def _columns(schema: pa.Schema) -> list[dict[str, str]]:
@@ -35,26 +37,51 @@ def _columns(schema: pa.Schema) -> list[dict[str, str]]:
 
 def _print(facts: dict[str, Any]) -> None:
     screen = console()
-    screen.print(grid(("home", facts["home"]), [(_words(key), _fact(key, facts[key])) for key in facts if key not in ("home", "views")]))
+    screen.print(grid(("home", facts["home"]), [(words, told) for words, told in map(partial(_fact, facts), FACTS) if told]))
     screen.print()
     rows = [(view["name"], view["rows"], ", ".join(f"{c['name']} {c['type']}" for c in view["columns"])) for view in facts["views"]]
     screen.print(grid(("view", "rows", "columns"), rows, numeric=(False, True, False)))
 
 
-def _words(key: str) -> str:
-    """`spaceAmplification` as people write it."""
-    if key == "safe":
-        return "safe up to epoch, after loss of"
-    if key == "sinks":
-        return "sinks have up to epoch"
-    return "".join(f" {c.lower()}" if c.isupper() else c for c in key)
+FACTS = {
+    "flow": "flow",
+    "message": "now",
+    "epoch": "epoch",
+    "opened": "opened",
+    "safe": "safe up to epoch, after loss of",
+    "startedBy": "started by",
+    "tiers": "this run brought",
+    "sinks": "sinks have up to epoch",
+    "troubles": "errors behind the stream",
+    "shards": "shards",
+    "rows": "rows",
+    "rejected": "rejected",
+    "layers": "layers",
+    "bytes": "bytes",
+    "spaceAmplification": "space amplification",
+}
 
 
-def _fact(key: str, value: Any) -> str:
-    if key == "bytes":
-        return size(value)
-    if key == "startedBy":
-        return f"process {value['process']} on {value['host']} at {value['at']}" if value else "nobody"
+def _fact(facts: dict[str, Any], key: str) -> tuple[str, str]:
+    return FACTS[key], _told(key, facts[key])
+
+
+def _told(key: str, value: Any) -> str:
+    match key:
+        case "bytes":
+            return size(value)
+        case "startedBy":
+            return f"process {value['process']} on {value['host']} at {value['at']}" if value else "nobody"
+        case "tiers":
+            return ", ".join(
+                f"{tier['survives']} {tier['objects']:,} files, {size(tier['bytes'])} ({size(tier['behind'])} to go)" for tier in value
+            )
+        case "troubles":
+            return "; ".join(f"{one['duty']}: {one['count']:,}, the last {_iso(one['at'])}: {one['message']}" for one in value) or "none"
     if isinstance(value, dict):
         return ", ".join(f"{name} {count:,}" for name, count in value.items()) or "none"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

@@ -46,7 +46,7 @@ class Watch:
         except ns.Invalid:
             return  # nothing is there yet
         self._told = list(stream.epochs) or self._told  # a stream that has just come back has told nothing yet
-        self.pace = pace_of(home.status(), self._told, stream.safe or self.pace.safe)
+        self.pace = pace_of(home.status, self._told, stream.safe or self.pace.safe)
         if home.epoch > self._seen:
             self._seen, self._excerpts = home.epoch, [excerpt(home, each) for each in SHOWN]
         self._display.show(self.pace, self._excerpts)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import nosync as ns
+from nosync.model.status import Status
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ def excerpt(home: ns.Home, wanted: Excerpt, at: int | None = None) -> Excerpted:
     return Excerpted(wanted.title, tuple(rows.column_names), tuple(zip(*(column.to_pylist() for column in rows.columns))))
 
 
-def pace_of(status: Mapping[str, Any], told: Sequence[Mapping[str, Any]], safe: Mapping[str, int]) -> Pace:
+def pace_of(status: Status, told: Sequence[Mapping[str, Any]], safe: Mapping[str, int]) -> Pace:
     """Totals from the home, which no crash takes away; the last epoch from what the stream told."""
-    rows, rejected = sum(status["rows"].values()), sum(status["rejected"].values())
+    rows, rejected = sum(status.rows.values()), sum(status.rejected.values())
     last = told[-1] if told else {}
-    return Pace(status["epoch"], rows, rejected, last.get("epoch", 0), last.get("rows", 0), last.get("millis", 0.0), safe)
+    return Pace(status.epoch, rows, rejected, last.get("epoch", 0), last.get("rows", 0), last.get("millis", 0.0), safe)

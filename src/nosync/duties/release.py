@@ -26,16 +26,12 @@ class Releaser:
         self.delivered = {sink: journal.image.released.get(sink, NO_EPOCH) for sink in sinks}
         self.intended = dict.fromkeys(sinks, (NO_EPOCH, NO_RECORD))  # up to which epoch, in which record
 
-    def step(self) -> bool:
-        """One delivery, or one intent; says whether there was any."""
-        did = [self._step(sink, release) for sink, release in self.sinks.items()]
-        return any(did)
-
-    def _step(self, sink: str, release: Release) -> bool:
+    def step(self, sink: str) -> bool:
+        """One delivery to a sink, or one intent; says whether there was any. Sinks may be served at once, by a thread each."""
         done = self.delivered[sink]
         epoch, number = self.intended[sink]
         if epoch <= done:
-            return self._intend(sink, release, done)
+            return self._intend(sink, done)
         if self.journal.remote is not None and self.journal.shipped < number:
             return False
         self.journal.look()
@@ -45,11 +41,13 @@ class Releaser:
         self.delivered[sink] = done + 1
         return True
 
-    def _intend(self, sink: str, release: Release, done: Epoch) -> bool:
+    def due(self, sink: str) -> Epoch:
+        """The newest epoch that the sink may have now."""
         with self.journal.lock:
-            image = self.journal.image
-            due = releasable(release, image.epoch, self.journal.opened_by, self.standings())
-        due = min(due, done + self.most[sink])
+            return releasable(self.sinks[sink], self.journal.image.epoch, self.journal.opened_by, self.standings())
+
+    def _intend(self, sink: str, done: Epoch) -> bool:
+        due = min(self.due(sink), done + self.most[sink])
         if due <= done:
             return False
         self.intended[sink] = (due, self.journal.append(Releasing(sink, due)))

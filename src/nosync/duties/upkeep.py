@@ -5,11 +5,13 @@ The run gives each duty a thread (see `tending`); the simulation calls them in a
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from nosync.duties.release import Releaser
 from nosync.duties.trimming import BATCH, Trim, Trimmer
+from nosync.duties.troubles import Troubles
 from nosync.journal.entries import Reached
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
@@ -18,7 +20,7 @@ from nosync.journal.rolling import ROLL_RECORDS, Roller
 from nosync.journal.taken import MarksOf
 from nosync.model.errors import OutcomeUnknown, Unavailable
 from nosync.model.identifiers import Epoch, RecordNumber
-from nosync.model.safety import Problem, Release, Standing, safe_points
+from nosync.model.safety import Release, Standing, safe_points
 from nosync.model.sink import Outlet
 from nosync.model.store import Carrier, Disk, Remote
 from nosync.tiers.host import HostTier
@@ -48,6 +50,7 @@ class Upkeep:
         trim_batch: int = BATCH,
         carrier: Carrier | None = None,
         marks_of: MarksOf | None = None,
+        troubles: Troubles | None = None,
     ) -> None:
         self.journal, self.disk, self.remote = journal, disk, remote
         self.host = HostTier(journal, disk)
@@ -58,39 +61,22 @@ class Upkeep:
         self.roller = Roller(journal, disk, remote, roll_records, marks_of or {})
         self.looked = journal.image.epoch
         self.told = journal.image.reached.get("site", 0)
-        self.problems: dict[str, Problem] = {}
+        self.troubles = troubles or Troubles()
         self.sweepers = [Sweeper(journal, store) for store in (disk, remote) if store is not None]
 
     def duties(self) -> dict[str, Duty]:
-        """By name; a remote adds two."""
-        found: dict[str, Duty] = {"host": self.host.step, "release": self.releaser.step, "tidy": self.tidy}
+        """By name; a remote adds two, and each sink has its own: none waits for another."""
+        sinks: dict[str, Duty] = {f"sink {sink}": partial(self.releaser.step, sink) for sink in self.releaser.sinks}
+        found: dict[str, Duty] = {"host": self.host.step, **sinks, "tidy": self.tidy}
         if self.records is not None and self.layers is not None:
             found |= {"records": self.records.step, "layers": self.layers.step}
         return found
 
-    def troubled(self, duty: str, problem: Problem) -> bool:
-        """Remembers why a duty stands still; says whether that is news."""
-        known = self.problems.get(duty)
-        if known is not None and known.message == problem.message:
-            return False
-        self.problems[duty] = problem
-        self._tell_tiers()
-        return True
-
-    def solved(self, duty: str) -> None:
-        if self.problems.pop(duty, None) is not None:
-            self._tell_tiers()
-
-    def _tell_tiers(self) -> None:
-        self.host.problem = self.problems.get("host")
-        if self.records is not None and self.layers is not None:
-            self.records.problem, self.layers.problem = self.problems.get("records"), self.problems.get("layers")
-
     def standings(self) -> list[Standing]:
         """The tiers, from the nearest to the farthest."""
-        found = [self.host.standing()]
+        found = [replace(self.host.standing(), problem=self.troubles.problem("host"))]
         if self.records is not None and self.layers is not None:
-            found.append(self.layers.standing(self.records))
+            found.append(replace(self.layers.standing(self.records), problem=self.troubles.problem("records", "layers")))
         return found
 
     def safe(self) -> dict[str, Epoch]:

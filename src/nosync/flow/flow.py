@@ -31,7 +31,8 @@ from nosync.observe.text import in_words
 from nosync.runtime.change import CHOICES, Changed, OtherSettings
 from nosync.runtime.durability import DURABILITY, durability_of
 from nosync.runtime.program import Program
-from nosync.runtime.run import Run, trigger_of
+from nosync.runtime.run import Run
+from nosync.runtime.trigger import trigger_of
 from nosync.sources import rejection
 from nosync.sources.change_log import ChangeLog, reading_of
 from nosync.sources.input_log import logged

@@ -2,15 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from nosync.history.moments import epoch_at
 from nosync.history.reader import rows
 from nosync.history.record import ViewRecord
+from nosync.history.status import read_live, recorded_safe, status_of
 from nosync.journal.chain import read_chain
 from nosync.journal.entries import Opened
 from nosync.journal.image import Image
@@ -21,12 +20,12 @@ from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber
 from nosync.model.layers import Covers
 from nosync.model.moment import At
 from nosync.model.picture import Picture
+from nosync.model.status import Status
 from nosync.model.store import Store
 from nosync.state.layer import open_layer, verify
 from nosync.state.leaves import leaf_layers
 from nosync.store.disk import LocalDisk
 from nosync.tiers.host import synced_number
-from nosync.tiers.progress import epoch_before
 
 
 def open(home: str | Path) -> "Home":
@@ -46,7 +45,7 @@ class Home:
         self.image = chain.image()
         self.past = Past(self.disk, None, chain.base)
         synced = max(synced_number(self.disk, chain), chain.base)
-        self.synced = epoch_before(self.image, [record for record in chain.records if record.number > synced], synced)
+        self.safe = recorded_safe(self.image, synced, [record for record in chain.records if record.number > synced])
         if self.image.declared is None:
             raise Corrupt(f'"{path}" has no declaration', hint="Start the flow on this home again.")
         with reading("the declaration in the journal", NOT_OURS):
@@ -90,40 +89,10 @@ class Home:
         with reading("the graph in the journal", NOT_OURS):
             return Picture.from_json(self.image.declared.flow, self.image.declared.picture)
 
-    def status(self) -> dict[str, Any]:
-        """Figures for people and programs."""
-        image = self.image
-        kept, needed = sum(image.kept_bytes.values()), sum(layer.bytes for layer in image.newest_layers())
-        assert image.declared is not None
-        return {
-            "flow": image.declared.flow,
-            "epoch": image.epoch,
-            "opened": image.last_opened,
-            "safe": self._safe(),
-            "startedBy": _started(image),
-            "shards": image.declared.shards,
-            "views": list(self.views),
-            "rows": image.rows,
-            "rejected": image.rejected,
-            "layers": image.kept_layers,
-            "bytes": kept,
-            "spaceAmplification": round(kept / needed, 2) if needed else 1.0,
-            "sinks": {name: image.released.get(name, 0) for name in image.declared.sinks},
-        }
-
-    def _safe(self) -> dict[str, int]:
-        """As a run says it: a worse failure never has a newer epoch. What was reached since the last record is not known here."""
-        host = min(self.image.epoch, self.synced)
-        return {"process": self.image.epoch, "host": host, **{tier: min(host, epoch) for tier, epoch in self.image.reached.items()}}
-
-
-def _started(image: Image) -> dict[str, Any] | None:
-    """Who runs the flow, or ran it last."""
-    if image.started is None:
-        return None
-    with reading("the start of the run in the journal", NOT_OURS):
-        at = datetime.fromtimestamp(image.started.at, UTC).isoformat(timespec="seconds")
-    return {"run": image.started.run, "process": image.started.process, "host": image.started.host, "at": at}
+    @property
+    def status(self) -> Status:
+        """How the flow stands as of now, as the running flow itself says it: `run.status` from outside."""
+        return status_of(self.image, self.safe, read_live(self.disk, self.image))
 
 
 def find_view(records: dict[str, ViewRecord], name: str) -> ViewRecord:

@@ -2,12 +2,16 @@
 
 import os
 import socket
+import subprocess
 import uuid
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
+BOOT_ELSEWHERE = ("sysctl", "-n", "kern.bootsessionuuid")  # macOS
+UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,35 @@ class Runner:
 
 
 def this_process(at: float) -> Runner:
-    host = socket.gethostname()
-    boot = BOOT.read_text().strip() if BOOT.exists() else host
-    return Runner(os.getpid(), host, boot, at, uuid.uuid4().hex[:8])
+    return Runner(os.getpid(), socket.gethostname(), this_boot(), at, uuid.uuid4().hex[:8])
+
+
+def this_boot() -> str:
+    """Names the time since the host last restarted. Where the system does not tell, no two processes have the same: what one has not
+    synced is then looked at closely by the next, as after a restart.
+    """
+    return BOOT.read_text().strip() if BOOT.exists() else _boot_elsewhere()
+
+
+@cache
+def _boot_elsewhere() -> str:
+    try:
+        found = subprocess.run(BOOT_ELSEWHERE, capture_output=True, text=True, timeout=5, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        found = ""
+    return found or f"{UNKNOWN} {uuid.uuid4().hex}"
+
+
+def has_ended(process: int, host: str, boot: str) -> bool:
+    """Whether a process is certainly no more. Of other hosts nothing is known."""
+    if host != socket.gethostname():
+        return False
+    if boot != this_boot() and not boot.startswith(UNKNOWN):
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False  # it is another user's
+    return False

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber
 
@@ -29,6 +29,11 @@ class Standing:
     objects: int
     bytes: int
     problem: Problem | None = None
+
+    @staticmethod
+    def from_json(facts: dict[str, Any]) -> "Standing":
+        problem = facts["problem"]
+        return Standing(**facts | {"problem": Problem(**problem) if problem else None})
 
 
 def safe_points(computed: Epoch, tiers: Iterable[Standing]) -> dict[str, Epoch]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from nosync.model.picture import Box, Figures, Picture
+from nosync.model.sizes import size
 
 NO_FIGURES: Mapping[str, Figures] = {}
 
@@ -72,13 +73,3 @@ def counted(figures: Figures) -> str:
 def visible(text: str) -> str:
     """The text with line breaks and terminal codes spelled out: names may have any characters, and nobody's terminal obeys them."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def size(count: int) -> str:
-    """A number of bytes as people say it."""
-    amount, unit = float(count), "B"
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if amount < 1024 or unit == "TiB":
-            break
-        amount /= 1024
-    return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"

@@ -15,13 +15,19 @@ from nosync.journal.record import Record
 from nosync.model.engine import CoversOf, Engine
 from nosync.model.errors import Corrupt
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, TraceName, epochs
-from nosync.model.layers import Covers, Kind, LayerInfo, TraceRange
+from nosync.model.layers import Covers, Kind, LayerInfo
+from nosync.model.status import Recovery
 from nosync.model.store import Disk, Remote
 from nosync.recovery.plan import Plan, Recompute, Shape, plan, told
+from nosync.recovery.steps import Steps, parts_of
 from nosync.recovery.survey import Verify, intact, survey
 from nosync.state.leaves import leaf_layers, within
 
-Tell = Callable[[str], None]
+Report = Callable[[Recovery], None]
+
+
+def unreported(progress: Recovery) -> None:
+    """For those who do not watch."""
 
 
 @dataclass
@@ -43,18 +49,27 @@ class Recovered:
 
 
 def recover(
-    journal: Journal, disk: Disk, remote: Remote | None, engine: Engine, shape: Shape, verify: Verify, doubted: frozenset[str], tell: Tell
+    journal: Journal,
+    disk: Disk,
+    remote: Remote | None,
+    engine: Engine,
+    shape: Shape,
+    verify: Verify,
+    doubted: frozenset[str],
+    report: Report = unreported,
 ) -> Recovered:
     """Makes the newest epoch that can be reached readable from the home. `doubted` files may be torn (see `survey.doubtful`).
 
-    Traces that the shape does not know are left alone: a changed program has no use for them.
+    Traces that the shape does not know are left alone: a changed program has no use for them. `report` is called before each file and
+    each job, and may raise to give up: begun again, the recovery goes on from there.
     """
+    report(Recovery("looking at what is there"))
     image = journal.image.only(shape.feeders)
     done = Recovered(layers=len(image.newest_layers()), epoch=image.epoch)
     if intact(image, disk, doubted, _needed(image, shape)):
         return done
     candidate, chosen = _choose(image, journal.base, journal.after(journal.base), disk, remote, shape, verify, doubted)
-    _Restoration(journal, disk, remote, engine, verify, tell, done, shape).run(candidate, chosen)
+    _Restoration(journal, disk, remote, engine, verify, report, done, shape).run(candidate, chosen)
     return done
 
 
@@ -112,12 +127,13 @@ class _Restoration:
     remote: Remote | None
     engine: Engine
     verify: Verify
-    tell: Tell
+    report: Report
     done: Recovered
     shape: Shape
 
     def run(self, image: Image, chosen: Plan) -> None:
         """`image` knows all layers that the plan speaks of."""
+        self.steps = Steps(image, chosen)
         self._fetch(chosen.fetch, {layer.path: layer for layer in image.layers()})
         if (kept := _kept(image, chosen)) < image.last_opened:
             self.done.rolled_back = image.last_opened - chosen.opened
@@ -127,7 +143,7 @@ class _Restoration:
         before_loss, image = image, self._forgotten(image, chosen)
         lost, made = list(chosen.lost), list[LayerInfo]()
         for job in chosen.jobs:
-            self.tell(f"recomputing epochs {job.first} to {job.last} of {', '.join(sorted(job.targets))}")
+            self.report(self.steps.before_job(job))
             before = _as_of(image, made, job, self.shape.records)
             openings = [image.opened[epoch] for epoch in epochs(job.first, job.last)]
             layers = list(self.engine.compute(openings, before, job.targets, image.seen_before).layers)
@@ -150,14 +166,13 @@ class _Restoration:
         """Where several epochs were computed as one and came to nothing, a layer says so: nobody can tell of those between any more."""
         if job.first == job.last:
             return []
-        silent = [part for part in _parts(job) if part not in {(layer.trace, layer.range) for layer in made}]
+        silent = [part for part in parts_of(job) if part not in {(layer.trace, layer.range) for layer in made}]
         return [self.engine.blank(trace, held, job.first, job.last + 1, kinds[trace]) for trace, held in silent]
 
     def _fetch(self, names: Sequence[str], layers: dict[str, LayerInfo]) -> None:
-        if names:
-            self.tell(f"fetching {len(names)} files from the remote")
         assert self.remote is not None or not names
-        for name in names:
+        for number, name in enumerate(names):
+            self.report(self.steps.before_file(number))
             if self.remote is None or not self.remote.download(name, self.disk):
                 raise Corrupt(f'"{name}" vanished from the remote', hint="Start again: what is left is surveyed anew.")
             if name in layers and not self.verify(layers[name]):
@@ -201,16 +216,12 @@ def _remade(leaf: LayerInfo, jobs: Iterable[Recompute]) -> bool:
     return any(leaf.range in job.targets.get(leaf.trace, ()) and job.first <= leaf.lower and leaf.upper <= job.last + 1 for job in jobs)
 
 
-def _parts(job: Recompute) -> list[TraceRange]:
-    return [(trace, held) for trace, ranges in job.targets.items() for held in sorted(ranges)]
-
-
 def _vanished(image: Image, job: Recompute, made: Iterable[LayerInfo]) -> tuple[str, ...]:
     """Layers that tell of no epoch any more: of several epochs that were computed as one, since some of their neighbours are lost and may
     have undone what they say; of one that came to nothing.
     """
     written = {(layer.trace, layer.range) for layer in made}
-    parts = [part for part in _parts(job) if job.last > job.first or part not in written]
+    parts = [part for part in parts_of(job) if job.last > job.first or part not in written]
     inside = [layer for trace, held in parts for layer in image.traces.get(trace, {}).get(held, ())]
     return tuple(layer.path for layer in inside if job.first <= layer.lower and layer.upper <= job.last + 1)
 

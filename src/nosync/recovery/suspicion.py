@@ -6,10 +6,8 @@ Bytes that change under a layer are noticed by whoever reads all of it (a merge,
 searches a block which an earlier run left. One damaged layer puts all others in doubt.
 """
 
-from contextlib import suppress
-
 from nosync.journal.image import Image
-from nosync.model.errors import Corrupt, NosyncError
+from nosync.model.errors import Corrupt
 from nosync.model.store import Disk
 
 SUSPECT = "suspect"
@@ -18,8 +16,7 @@ START_AGAIN = "Start the flow on the same home again: everything is verified the
 
 def suspect(disk: Disk, error: Corrupt) -> None:
     """Leaves a note for the next start. Without it that start would meet the same damage and leave it then."""
-    with suppress(NosyncError):
-        disk.replace(SUSPECT, error.message.encode())
+    disk.replace(SUSPECT, error.message.encode())
 
 
 def suspected(disk: Disk, image: Image) -> frozenset[str]:

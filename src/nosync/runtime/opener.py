@@ -1,26 +1,30 @@
 """Opens the next epoch while one computes, so that its record is on every tier by the time it matters.
 
-As late as half of a usual epoch: what arrives until then need not wait for the epoch after.
+As late as half of a usual epoch: what arrives until then need not wait for the epoch after. What fails here is reported, and done again by
+the epoch itself.
 """
 
 import threading
 import time
-from contextlib import suppress
 
+from nosync.duties.troubles import Troubles
 from nosync.runtime.epochs import Epochs
+
+DUTY = "opening ahead"
+JOIN_SECONDS = 5.0
 
 
 class Opener:
     """A context around each epoch: `with opener: step()`."""
 
-    def __init__(self, epochs: Epochs) -> None:
-        self._epochs = epochs
+    def __init__(self, epochs: Epochs, troubles: Troubles) -> None:
+        self._epochs, self._troubles = epochs, troubles
         self._usual = 0.0
         self._wake = threading.Condition()
         self._due: float | None = None
         self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="nosync opener", daemon=True)
-        self._thread.start()
+        self.thread = threading.Thread(target=self._run, name="nosync opener", daemon=True)
+        self.thread.start()
 
     def __enter__(self) -> None:
         self._begun, self._epoch = time.monotonic(), self._epochs.journal.image.epoch
@@ -47,11 +51,17 @@ class Opener:
                     self._wake.wait(timeout=due - time.monotonic())
                     continue
                 self._due = None
-            with suppress(Exception):  # whatever it is, the next epoch will meet it and tell
-                self._epochs.open_ahead()
+            self._open()
+
+    def _open(self) -> None:
+        try:
+            self._epochs.open_ahead()
+            self._troubles.over(DUTY)
+        except Exception as error:
+            self._troubles.met(DUTY, error)
 
     def stop(self) -> None:
         with self._wake:
             self._stopping = True
             self._wake.notify()
-        self._thread.join()
+        self.thread.join(JOIN_SECONDS)

@@ -1,6 +1,6 @@
 """What a flow says, ready to run: its graph and its sources. Made by `Flow`, run by `Run`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
@@ -16,6 +16,7 @@ from nosync.graph.traces import above, feeders, is_recorded, records, stepwise, 
 from nosync.graph.walk import behind_views, inputs
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Declared
+from nosync.journal.taken import MarksOf
 from nosync.model.bound import BoundSource
 from nosync.model.identifiers import TraceName
 from nosync.model.picture import Box, Picture
@@ -118,6 +119,11 @@ class Program:
         sinks = {node.trace: name for name, node in self.graph.sinks.items()}
         unsure = frozenset(unrepeatable(self.graph)), frozenset(records(self.graph))
         return Shape(feeders(self.graph), sinks, frozenset(self._stepwise()), *unsure)
+
+
+def marks_of(sources: Mapping[str, BoundSource]) -> MarksOf:
+    """Of sources that know what they must not take twice."""
+    return {name: source.marks for name, source in sources.items() if source.marks is not None}
 
 
 def name_of(node: Operator | ViewNode) -> str:

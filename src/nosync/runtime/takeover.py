@@ -16,9 +16,10 @@ from nosync.model.errors import Corrupt, Invalid
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName
 from nosync.model.layers import LayerInfo
+from nosync.model.status import Recovery
 from nosync.model.store import Disk, Remote
 from nosync.model.watermark import newest
-from nosync.recovery.restore import Tell
+from nosync.recovery.restore import Report
 from nosync.runtime.change import Changed, Difference, base
 from nosync.state.cover import cover
 from nosync.tiers.host import HostTier
@@ -89,7 +90,7 @@ class Taking:
     disk: Disk
     remote: Remote | None
     engine: Engine
-    tell: Tell
+    report: Report
 
     def take_over(self, change: Change, changed: Changed) -> Takeover:
         epoch, found = self.journal.image.epoch, change.difference
@@ -107,7 +108,8 @@ class Taking:
 
     def _rebuilt(self, change: Change, epoch: Epoch) -> tuple[tuple[LayerInfo, ...], list[tuple[Epoch, dict[str, int]]]]:
         """The layers of all epochs up to this one, of the traces that the change asks for, and the event times of the last."""
-        self.tell(f"rebuilding {', '.join(base(name) for name in change.difference.fresh)} from epochs 1 to {epoch}")
+        names = ", ".join(base(name) for name in change.difference.fresh)
+        self._tell(change, f"rebuilding {names} from epochs 1 to {epoch}")
         reader = TieredReader(self.disk, self.remote)
         known = [entry for entry in openings(reader, self.journal.base, self.journal.after(self.journal.base)) if entry.epoch <= epoch]
         self._fetch(known)
@@ -116,11 +118,15 @@ class Taking:
         made: list[LayerInfo] = []
         seen: dict[Epoch, dict[str, int]] = {NO_EPOCH: {}}  # after each epoch
         for entry in known:
+            self._tell(change, f"rebuilding {names}, epoch {entry.epoch} of {epoch}")
             outcome = self.engine.compute([entry], _as_of(made, entry.epoch - 1), change.above, lambda epoch: seen.get(epoch - 1, {}))
             made += outcome.layers
             seen[entry.epoch] = newest(seen[entry.epoch - 1], outcome.seen)
         times = [(number, found) for number, found in seen.items() if found]
         return tuple(layer for layer in made if layer.trace in change.targets), times[-RECENT:]
+
+    def _tell(self, change: Change, what: str) -> None:
+        self.report(Recovery(what, shards=sum(map(len, change.targets.values()))))
 
     def _fetch(self, entries: Sequence[Opened]) -> None:
         """Input of ours that a lost disk took along."""

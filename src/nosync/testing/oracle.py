@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from nosync.flow.flow import Flow
 from nosync.history.home import Home
-from nosync.runtime.stepping import Stepping
+from nosync.runtime.starting import begin
 from nosync.sources.memory import Memory
 from nosync.testing.batch import Batch
 from nosync.testing.judge import disagreements as differences
@@ -49,7 +49,7 @@ def fill(
     sources = {name: Memory(schema, append_only=name not in removing) for name, schema in schemas.items()}
     flow = Flow("oracle", spark)
     program(_Face(flow, sources))
-    stepping = Stepping(flow.program(), home, shards)
+    stepping = begin(flow.program(), home, shards).recover()
     try:
         for number, change in enumerate(changes, start=1):
             for name, rows in change.added.items():

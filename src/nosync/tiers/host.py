@@ -16,7 +16,7 @@ from nosync.journal.names import record_name
 from nosync.journal.recent import layers_of
 from nosync.journal.record import Record
 from nosync.model.identifiers import NO_RECORD, RecordNumber
-from nosync.model.safety import Problem, Standing
+from nosync.model.safety import Standing
 from nosync.model.store import Disk
 
 SYNCED = "synced"
@@ -34,12 +34,11 @@ class HostTier:
         self.merged: list[str] = []
         self.files = 0
         self.bytes = 0
-        self.problem: Problem | None = None
 
     def standing(self) -> Standing:
         with self.journal.lock:
             behind = self.journal.recent.bytes_after(self.number)
-        return Standing("host", self.number, self.epoch, behind, self.files, self.bytes, self.problem)
+        return Standing("host", self.number, self.epoch, behind, self.files, self.bytes)
 
     def step(self) -> bool:
         """Syncs what is new; says whether anything was."""

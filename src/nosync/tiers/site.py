@@ -19,7 +19,7 @@ from nosync.journal.journal import Journal, fenced_by
 from nosync.model.errors import Conflict
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber
 from nosync.model.layers import LayerInfo, TraceRange
-from nosync.model.safety import Problem, Standing
+from nosync.model.safety import Standing
 from nosync.model.store import Carrier, Disk, Remote
 from nosync.state.cover import cover
 from nosync.state.leaves import leaf_layers, within
@@ -38,7 +38,6 @@ class RecordShipper:
         self.journal = journal
         self.objects = 0
         self.bytes = 0
-        self.problem: Problem | None = None
 
     def step(self) -> bool:
         """Ships what is new; says whether anything was. `Fenced` when another run is there."""
@@ -83,7 +82,6 @@ class LayerShipper:
         self.unconfirmed: deque[tuple[RecordNumber, Epoch]] = deque([(self.number, self._reached())])
         self.objects = 0
         self.bytes = 0
-        self.problem: Problem | None = None
 
     def standing(self, records: RecordShipper) -> Standing:
         """Both shippers together. A layer counts once the record that names it is there too."""
@@ -92,9 +90,8 @@ class LayerShipper:
             while self.unconfirmed and self.unconfirmed[0][0] <= shipped:
                 self.epoch = self.unconfirmed.popleft()[1]
             behind = self.behind + self.journal.recent.record_bytes_after(shipped)
-        problem = records.problem or self.problem
         objects, sent = self.objects + records.objects, self.bytes + records.bytes
-        return Standing("site", shipped, min(self.epoch, self.journal.computed_by(shipped)), behind, objects, sent, problem)
+        return Standing("site", shipped, min(self.epoch, self.journal.computed_by(shipped)), behind, objects, sent)
 
     def _reached(self) -> Epoch:
         """The newest epoch whose state can be read there: all before it is there, and no layer spans it that has no finer ones beside

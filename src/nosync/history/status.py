@@ -1,0 +1,73 @@
+"""How the flow in a home stands: the journal's image and what the run says of itself, as one value."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from nosync.journal.image import Image
+from nosync.journal.record import NOT_OURS, Record
+from nosync.model.errors import reading
+from nosync.model.identifiers import Epoch, RecordNumber
+from nosync.model.run import has_ended
+from nosync.model.status import Live, Status
+from nosync.model.store import Store
+from nosync.tiers.progress import epoch_before
+
+STATUS = "status"  # of the home; see `nosync.model.status`
+ENDED = ("stopped", "failed")
+
+
+def read_live(store: Store, image: Image) -> Live:
+    """What the newest run says of itself; what can be told without it where it says nothing, or nothing any more."""
+    started, said = image.started, Live.from_bytes(store.read(STATUS))
+    if started is None:
+        return Live("", "starting", "Starting")
+    if said is None or said.run != started.run:
+        said = Live(started.run, "starting", "Starting")
+    if said.phase not in ENDED and has_ended(started.process, started.host, started.boot):
+        words = f"Interrupted: process {started.process} on {started.host} ended without stopping"
+        return replace(said, phase="interrupted", message=words, recovery=None)
+    return said
+
+
+def recorded_safe(image: Image, synced: RecordNumber, unsynced: Iterable[Record]) -> dict[str, Epoch]:
+    """By kind of failure, the newest epoch that survives it as far as the home knows: what was reached since the last record it does not.
+    A worse failure never has a newer one. `unsynced` are the records behind `synced`.
+    """
+    host = min(image.epoch, epoch_before(image, unsynced, synced))
+    return {"process": image.epoch, "host": host, **{tier: min(host, epoch) for tier, epoch in image.reached.items()}}
+
+
+def status_of(image: Image, safe: Mapping[str, int], live: Live) -> Status:
+    """`safe` by kind of failure, as whoever asks knows it."""
+    declared = image.declared
+    return Status(
+        flow=declared.flow if declared else "",
+        phase=live.phase,
+        message=live.message,
+        epoch=image.epoch,
+        opened=image.last_opened,
+        safe=dict(safe),
+        tiers=live.tiers,
+        sinks={name: max(image.released.get(name, 0), live.sinks.get(name, 0)) for name in (declared.sinks if declared else ())},
+        troubles=live.troubles,
+        recovery=live.recovery,
+        started_by=_started(image),
+        shards=declared.shards if declared else 0,
+        views=tuple(declared.views if declared else ()),
+        rows=dict(image.rows),
+        rejected=dict(image.rejected),
+        layers=image.kept_layers,
+        bytes=sum(image.kept_bytes.values()),
+        needed_bytes=sum(layer.bytes for layer in image.newest_layers()),
+    )
+
+
+def _started(image: Image) -> dict[str, Any] | None:
+    """Who runs the flow, or ran it last."""
+    if image.started is None:
+        return None
+    with reading("the start of the run in the journal", NOT_OURS):
+        at = datetime.fromtimestamp(image.started.at, UTC).isoformat(timespec="seconds")
+    return {"run": image.started.run, "process": image.started.process, "host": image.started.host, "at": at}

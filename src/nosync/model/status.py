@@ -1,0 +1,132 @@
+"""How a flow stands: one value, whether the run itself is asked or somebody who only sees its home. Pure.
+
+    HOME/status   one JSON object, replaced whole: what only the run knows of itself (`Live`). It is news, not history: the journal never
+                  speaks of it, and losing it loses nothing.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from nosync.model.safety import Standing
+from nosync.model.sizes import size_of
+
+Phase = Literal["starting", "recovering", "running", "stopping", "stopped", "failed", "interrupted"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """How far coming back is: `what` is being done, how many of the shards to restore are whole, and how many of their bytes are there.
+    A shard of each trace counts for itself.
+    """
+
+    what: str
+    shards_done: int = 0
+    shards: int = 0
+    bytes_done: int = 0
+    bytes: int = 0
+
+    @property
+    def part(self) -> float:
+        """From 0 to 1."""
+        return self.bytes_done / self.bytes if self.bytes else self.shards_done / self.shards if self.shards else 0.0
+
+    def __str__(self) -> str:
+        figures = [f"{self.shards_done:,} of {self.shards:,} shards"] if self.shards else []
+        figures += [size_of(self.bytes_done, self.bytes)] if self.bytes else []
+        return f"{', '.join(figures)} ({self.what})" if figures else self.what
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What went wrong behind the stream, by duty: `count` errors since the run began, the last one's `message`, and when it came.
+    `since` is the time of the first in a row; None where the duty has worked again after.
+    """
+
+    duty: str
+    count: int
+    message: str
+    at: float
+    since: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """What a run knows of itself. `tiers` count what this run brought there; `sinks` have epochs up to the one given."""
+
+    run: str
+    phase: Phase
+    message: str
+    tiers: tuple[Standing, ...] = ()
+    sinks: Mapping[str, int] = field(default_factory=dict)
+    troubles: tuple[Trouble, ...] = ()
+    recovery: Recovery | None = None
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(asdict(self), separators=(",", ":")).encode()
+
+    @staticmethod
+    def from_bytes(content: bytes | None) -> "Live | None":
+        """None for what is missing or not ours."""
+        try:
+            facts = json.loads(content or b"")
+            tiers = tuple(Standing.from_json(tier) for tier in facts.pop("tiers"))
+            troubles = tuple(Trouble(**trouble) for trouble in facts.pop("troubles"))
+            recovery = facts.pop("recovery")
+            return Live(**facts, tiers=tiers, troubles=troubles, recovery=Recovery(**recovery) if recovery else None)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a flow stands. `safe` is by kind of failure the newest epoch that survives it; `opened` the newest epoch that has its input;
+    `bytes` are all layers, `needed_bytes` those of the newest state; `started_by` says who runs it, or ran it last.
+    """
+
+    flow: str
+    phase: Phase
+    message: str
+    epoch: int
+    opened: int
+    safe: Mapping[str, int]
+    tiers: tuple[Standing, ...]
+    sinks: Mapping[str, int]
+    troubles: tuple[Trouble, ...]
+    recovery: Recovery | None
+    started_by: Mapping[str, Any] | None
+    shards: int
+    views: tuple[str, ...]
+    rows: Mapping[str, int]
+    rejected: Mapping[str, int]
+    layers: int
+    bytes: int
+    needed_bytes: int
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """What stands still now, by duty, and why."""
+        return {trouble.duty: trouble.message for trouble in self.troubles if trouble.since is not None}
+
+    @property
+    def space_amplification(self) -> float:
+        return round(self.bytes / self.needed_bytes, 2) if self.needed_bytes else 1.0
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs: names as PySpark writes them."""
+        facts = {_camel(name): value for name, value in asdict(self).items()}
+        return {**facts, "spaceAmplification": self.space_amplification, "problems": self.problems}
+
+    def __str__(self) -> str:
+        """For people, one fact a line."""
+        safe = ", ".join(f"{failure} {epoch}" for failure, epoch in self.safe.items())
+        lines = [f"{self.flow}: {self.message}", f"epoch {self.epoch}, safe after loss of: {safe}"]
+        lines += [f"sink {name} has epochs up to {epoch}" for name, epoch in self.sinks.items()]
+        lines += [f"{trouble.duty}: {trouble.count} errors, the last: {trouble.message}" for trouble in self.troubles]
+        return "\n".join(lines)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))

@@ -1,0 +1,189 @@
+"""The thread of a run: recovers, then computes epoch after epoch, until it is asked to stop or cannot go on.
+
+Others wait for it: `ready` for the end of recovery, `wait_for` for anything. An error of any phase ends the loop and reaches all of them.
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from nosync.duties.tending import Tending
+from nosync.model.errors import Conflict, Fenced, Internal, NosyncError, Unavailable
+from nosync.model.status import Live, Phase, Recovery
+from nosync.runtime.durability import Durability
+from nosync.runtime.opener import Opener
+from nosync.runtime.reporting import Reporter
+from nosync.runtime.starting import Starting
+from nosync.runtime.stepping import Stepping
+from nosync.runtime.trigger import Trigger
+
+IDLE_SECONDS = 0.01
+STALL_SECONDS = (0.2, 5.0)
+DRAIN_SECONDS = 30.0
+KEPT_PROGRESS = 1000
+IDLE = "Waiting for data to arrive"
+log = logging.getLogger("nosync")
+
+
+class Stopped(Exception):
+    """Somebody asked for the end in the middle of a recovery."""
+
+
+class Loop:
+    """Owns what a run has in threads."""
+
+    def __init__(self, starting: Starting, trigger: Trigger, durability: Durability) -> None:
+        self.starting, self.trigger, self.durability = starting, trigger, durability
+        self.stepping: Stepping | None = None
+        self.tending: Tending | None = None
+        self.opener: Opener | None = None
+        self.phase: Phase = "starting"
+        self.message = "Starting"
+        self.recovery: Recovery | None = None
+        self.progress: deque[dict[str, Any]] = deque(maxlen=KEPT_PROGRESS)
+        self.changed = threading.Condition()
+        self.stopping = False
+        self.active = True
+        self.idle_rounds = 0
+        self.error: NosyncError | None = None
+        self.reporter = Reporter(self.live, starting.journal, starting.disk, starting.troubles)
+        self.thread = threading.Thread(target=self._run, name=f"nosync {starting.program.name}", daemon=True)
+        self.thread.start()
+
+    def live(self) -> Live:
+        """What the run knows of itself now."""
+        upkeep = self.stepping.upkeep if self.stepping else None
+        tiers, sinks = (tuple(upkeep.standings()), dict(upkeep.releaser.delivered)) if upkeep else ((), {})
+        return Live(self.starting.run, self.phase, self.message, tiers, sinks, self.starting.troubles.all(), self.recovery)
+
+    def ready(self) -> Stepping:
+        """Waits until the state is together; raises why it never will be."""
+        self.wait_for(lambda: self.stepping is not None or not self.active)
+        if self.stepping is None:
+            raise self.error or Conflict("the run was stopped before it had recovered", hint="Start the flow again.")
+        return self.stepping
+
+    def wait_for(self, condition: Callable[[], bool], seconds: float | None = None) -> bool:
+        with self.changed:
+            return self.changed.wait_for(condition, timeout=seconds)
+
+    def ask_to_stop(self) -> None:
+        with self.changed:
+            self.stopping = True
+            self.changed.notify_all()
+
+    def owns(self, thread: threading.Thread) -> bool:
+        """Whether a thread is one of the run's: it must not wait for the end of the run."""
+        behind = [*(self.tending.threads if self.tending else ()), *([self.opener.thread] if self.opener else ())]
+        return thread is self.thread or thread in behind
+
+    def _end(self, error: NosyncError) -> None:
+        """Something behind the stream cannot go on."""
+        self.error = self.error or error
+        self.ask_to_stop()
+
+    def _run(self) -> None:
+        try:
+            stepping, opener = self._recover()
+            self._work(stepping, opener)
+        except Stopped:
+            pass
+        except NosyncError as error:
+            self.error = self.error or error
+            self.starting.troubles.damage(self.starting.disk, error)
+        except Exception as error:
+            self.error = Internal(f"{type(error).__name__}: {error}", hint="This is a bug of nosync: please report it.")
+            self.error.__cause__ = error
+        finally:
+            self._close()
+
+    def _recover(self) -> tuple[Stepping, Opener]:
+        self.phase = "recovering"
+        stepping = self.starting.recover(self._report)
+        tending = Tending(stepping.journal, stepping.upkeep, self._end, time.time)
+        opener = Opener(stepping.epochs, stepping.troubles)
+        with self.changed:
+            self.stepping, self.tending, self.opener = stepping, tending, opener
+            self.phase, self.recovery = "running", None
+            self.changed.notify_all()
+        return stepping, opener
+
+    def _report(self, recovery: Recovery) -> None:
+        if self.stopping:
+            raise Stopped
+        self.recovery, self.message = recovery, f"Recovering: {recovery}"
+        log.info("%s: %s", self.starting.program.name, recovery)
+
+    def _work(self, stepping: Stepping, opener: Opener) -> None:
+        pause = STALL_SECONDS[0]
+        while not self.stopping:
+            begun = time.monotonic()
+            try:
+                if not self._round(stepping, opener) and self.trigger.once:
+                    return
+                stepping.troubles.over("epoch")
+                pause = STALL_SECONDS[0]
+            except Unavailable as error:
+                self._stall(error, pause)
+                pause = min(2 * pause, STALL_SECONDS[1])
+                continue
+            self._pause(begun)
+
+    def _round(self, stepping: Stepping, opener: Opener) -> bool:
+        """One epoch, or the news that there is nothing to do."""
+        if self._held_back(stepping):
+            return True
+        if not self.message.startswith("Stalled"):
+            self.message = "Processing"
+        with opener:
+            done = stepping.step()
+        with self.changed:
+            if done is None:
+                self.idle_rounds += 1
+                self.message = IDLE
+            else:
+                self.progress.append(done)
+                self.message = "Processing"
+            self.changed.notify_all()
+        return done is not None
+
+    def _stall(self, error: Unavailable, seconds: float) -> None:
+        """The epoch cannot be written now: it is tried again until it can."""
+        self.message = f"Stalled: {error.message}"
+        self.starting.troubles.met("epoch", error)
+        self.wait_for(lambda: self.stopping, seconds)
+
+    def _held_back(self, stepping: Stepping) -> bool:
+        """The only thing that the stream waits for: so much is not yet on a tier that losing it would be too much."""
+        late = [tier for tier in stepping.upkeep.standings() if tier.behind > self.durability.most_unshipped_bytes]
+        if late:
+            self.message = f"Waiting: {late[0].behind:,} bytes have yet to reach the tier that survives the loss of the {late[0].survives}"
+            self.wait_for(lambda: self.stopping, IDLE_SECONDS)
+        return bool(late)
+
+    def _pause(self, begun: float) -> None:
+        rest = max(self.trigger.seconds - (time.monotonic() - begun), IDLE_SECONDS if self.message == IDLE else 0.0)
+        if rest > 0:
+            self.wait_for(lambda: self.stopping, rest)
+
+    def _close(self) -> None:
+        if self.tending is not None and self.error is None:
+            self.phase, self.message = "stopping", "Stopping"
+            self.tending.drain(DRAIN_SECONDS)
+        if self.stepping is not None and self.opener is not None and self.tending is not None:
+            self.stepping.close()  # a copy under way is given up, and nobody waits for it
+            self.opener.stop()
+            self.tending.stop()
+        try:
+            self.starting.outlet.close()
+        except NosyncError as error:
+            self.error = self.error or error
+        with self.changed:
+            self.active = False
+            self.phase, self.message = ("stopped", "Stopped") if self.error is None else ("failed", f"Failed: {self.error.message}")
+            self.changed.notify_all()
+        self.reporter.stop()
+        self.starting.journal.fence(Fenced("this run has ended", hint="Start the flow again."))

@@ -1,0 +1,175 @@
+"""Starting in phases: check, fence, declare; then recover and take over; then epochs.
+
+Promise: what is refused is refused before anybody is fenced. `begin` comes back once this run alone may write and its program is declared;
+what may take long is left to `Starting.recover`, which the run calls on the thread of its loop, and tests by hand.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from nosync.duties.troubles import Troubles
+from nosync.journal.image import Image
+from nosync.journal.joining import histories
+from nosync.journal.journal import Journal
+from nosync.journal.names import source_folder
+from nosync.journal.past import TieredReader
+from nosync.journal.taken import taken_from
+from nosync.model.errors import Corrupt
+from nosync.model.layers import LayerInfo
+from nosync.model.run import this_process
+from nosync.model.store import Remote
+from nosync.recovery.restore import Recovered, Report, check_recoverable, recover, unreported
+from nosync.recovery.survey import doubtful
+from nosync.recovery.suspicion import cleared, suspected
+from nosync.runtime.change import Changed, check_choice, check_same_flow, check_settings
+from nosync.runtime.outlet import LayerOutlet
+from nosync.runtime.program import Program, marks_of
+from nosync.runtime.stepping import Stepping
+from nosync.runtime.takeover import Change, Takeover, Taking, check_possible
+from nosync.spark.engine import WIDE_BYTES, SparkEngine
+from nosync.spark.session import check_home
+from nosync.state.layer import open_layer, verify
+from nosync.state.private import make_folder
+from nosync.store.disk import LocalDisk
+from nosync.store.homes import check_folder
+from nosync.tiers.host import synced_number
+
+Clock = Callable[[], float]
+
+
+def begin(
+    program: Program,
+    home: Path,
+    shards: int | None,
+    remote: Remote | None = None,
+    clock: Clock = time.time,
+    wide_bytes: int = WIDE_BYTES,
+    most_layers: int = 64,
+    disk: LocalDisk | None = None,
+    changed: Changed = "refuse",
+    detached: bool = False,
+) -> "Starting":
+    """Checks, fences every other run of the flow, and declares the program. Sources and sinks are open then."""
+    home = home.absolute()
+    disk = disk or LocalDisk(home)
+    check_folder(home)
+    make_folder(home)
+    check_home(program.spark, home)
+    runner = this_process(clock())
+    _check(program, disk, remote, shards, changed, detached, runner.boot)
+    journal = Journal(disk, remote, runner, detached)
+    program, shards, change = _declare(program, journal, shards, changed)
+    engine = SparkEngine(program, str(home), journal.run, shards, wide_bytes)
+    starting = Starting(program, home, disk, remote, journal, engine, shards, runner.boot, change, changed, most_layers, clock)
+    starting.start_sources()
+    starting.open_sinks()
+    return starting
+
+
+def _check(
+    program: Program, disk: LocalDisk, remote: Remote | None, shards: int | None, changed: Changed, detached: bool, boot: str
+) -> None:
+    """Before anybody is fenced: whether this program can go on with what is there."""
+    chain = histories(disk, remote, detached).believed
+    found = _change(program, chain.image(), shards, changed)
+    if found is not None:
+        doubted = doubtful(chain, synced_number(disk, chain), boot)
+        check_recoverable(chain, disk, remote, found[0].shape(), partial(_is_whole, disk.root), doubted)
+
+
+def _change(program: Program, image: Image, shards: int | None, changed: Changed) -> tuple[Program, Change] | None:
+    """The program under the home's names, and what going on with it means for the state of an image; None where there is none yet."""
+    if image.declared is None:
+        return None
+    program = program.named_after(image.declared)
+    change = program.change(image.declared, shards or image.declared.shards)
+    check_same_flow(image.declared, change.declaration)
+    check_settings(image.declared.settings, change.declaration.settings, program.on_other_settings)
+    if change.difference and image.epoch:
+        check_choice(change.difference, changed, image.epoch)
+        check_possible(change, changed, image)
+    return program, change
+
+
+def _declare(program: Program, journal: Journal, shards: int | None, changed: Changed) -> tuple[Program, int, Change | None]:
+    """Records the program, unless it has to take over first: then with what that leads to."""
+    found = _change(program, journal.image, shards, changed)
+    if found is None:
+        declaration = program.declaration(shards or program.spark.sparkContext.defaultParallelism)
+    else:
+        program, change = found
+        declaration = change.declaration
+        if change.difference and journal.image.epoch:
+            return program, declaration.shards, change
+    if journal.image.declared != declaration:
+        journal.append(declaration)
+    return program, declaration.shards, None
+
+
+@dataclass
+class Starting:
+    """A run that is fenced and declared, and has yet to put its state together."""
+
+    program: Program
+    home: Path
+    disk: LocalDisk
+    remote: Remote | None
+    journal: Journal
+    engine: SparkEngine
+    shards: int
+    boot: str
+    change: Change | None
+    changed: Changed
+    most_layers: int
+    clock: Clock
+
+    def __post_init__(self) -> None:
+        self.troubles = Troubles(self.clock)
+
+    @property
+    def run(self) -> str:
+        return self.journal.run
+
+    @property
+    def image(self) -> Image:
+        return self.journal.image
+
+    def start_sources(self) -> None:
+        sources, base = self.program.sources, self.journal.base
+        found = taken_from(sources, TieredReader(self.disk, self.remote), base, self.journal.after(base), marks_of(sources))
+        for name, source in sources.items():
+            source.start(self.home / source_folder(name), found[name])
+
+    def open_sinks(self) -> None:
+        self.outlet = LayerOutlet(self.program, self.journal, str(self.home))
+
+    def recover(self, report: Report = unreported) -> Stepping:
+        """Puts the newest state together from all tiers, lets a changed program take over, and is ready for epochs."""
+        recovered = self._recover(report)
+        if recovered.rolled_back:
+            self.start_sources()
+        taking = Taking(self.journal, self.disk, self.remote, self.engine, report)
+        takeover = taking.take_over(self.change, self.changed) if self.change else Takeover()
+        return Stepping(
+            self.program, self.home, self.disk, self.remote, self.journal, self.engine, self.outlet, self.troubles,
+            recovered, takeover, self.shards, self.most_layers, self.clock,
+        )  # fmt: skip
+
+    def _recover(self, report: Report) -> Recovered:
+        doubted = doubtful(self.journal.chain, synced_number(self.disk, self.journal.chain), self.boot)
+        doubted |= suspected(self.disk, self.image)
+        shape, whole = self.program.shape(), partial(_is_whole, self.home)
+        done = recover(self.journal, self.disk, self.remote, self.engine, shape, whole, doubted, report)
+        cleared(self.disk)
+        return done
+
+
+def _is_whole(home: Path, layer: LayerInfo) -> bool:
+    try:
+        verify(open_layer(home, layer))
+    except Corrupt:
+        return False
+    return True
