@@ -66,7 +66,7 @@ class Home:
     def resolve(self, at: At) -> Epoch | None:
         """The epoch that `at=` means: a number; a time (a datetime, ISO text, "1 hour ago"): the newest that was opened by then; "safe":
         the newest that survives every failure that the flow is protected against. None, the newest, stays None."""
-        return epoch_at(at, self.image, self.past.openings, lambda: Epoch(min(self._safe().values())))
+        return epoch_at(at, self.image, self.past.openings, lambda: Epoch(min(self.safe.values())))
 
     def view(self, name: str, at: At = None) -> pa.Table:
         """All rows of the view as of an epoch (the newest by default; see `resolve`)."""
