@@ -40,7 +40,7 @@ def test_one_flow_runs_on_homes_with_different_histories(quick: SparkSession, tm
         run.processAllAvailable()
     flow = declared(quick, newer, "sum")
     before = flow.program().declaration(1)
-    with flow.start(tmp_path / "one", changed="rebuild") as run:
+    with flow.start(tmp_path / "one", on_change="rebuild") as run:
         newer.add([("ann", 2)])
         run.processAllAvailable()
     assert flow.program().declaration(1) == before
