@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -52,15 +51,3 @@ def test_one_flow_runs_on_homes_with_different_histories(quick: SparkSession, tm
     assert (spend(tmp_path / "one"), spend(tmp_path / "two")) == ({"ann": 3}, {"bob": 3})
     with flow.start(tmp_path / "one"):
         pass
-
-
-def test_what_is_declared_after_a_start_belongs_to_the_next_one(quick: SparkSession, tmp_path: Path) -> None:
-    source = rows()
-    flow = declared(quick, source, "sum")
-    with flow.start(tmp_path / "home", shards=1) as run:
-        flow.view("more", flow.sql("select user from spend"))
-        with pytest.raises(ns.Invalid, match='no view "more"'):
-            run.view("more")
-        source.add([("ann", 2)])
-        run.processAllAvailable()
-    assert Home(tmp_path / "home").views == ("spend",)
