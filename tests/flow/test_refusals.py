@@ -104,6 +104,13 @@ def test_a_dataframe_of_another_flow_or_of_an_earlier_declaration_is_refused(flo
         assert f'view "w" reads a DataFrame of another declaration of flow "{flow.name}"' in first_line(error)
 
 
+def test_a_home_that_is_no_folder_is_refused(flow: ns.Flow, rows: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ns.Invalid, match='home="s3://bucket/state" is no folder of this machine'):
+        flow.start(home="s3://bucket/state")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_cached_dataframe_of_a_source_is_refused(flow: ns.Flow, rows: DataFrame) -> None:
     cached = rows.select("k").cache()
     try:

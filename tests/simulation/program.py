@@ -72,6 +72,9 @@ class LastingReader:
     def acknowledge(self, slice: dict[str, Any]) -> None:
         """It can be read again anyway."""
 
+    def reopen(self, slice: dict[str, Any], unreadable: Mapping[str, str]) -> dict[str, Any]:
+        return slice
+
     def trim(self, slice: dict[str, Any]) -> None:
         self.check(slice)
         self.source.trimmed = max(self.source.trimmed, slice["last"])
@@ -97,6 +100,9 @@ class Fleeting:
 
     def acknowledge(self, slice: dict[str, Any]) -> None:
         self.pending = self.pending[slice["rows"] :]
+
+    def reopen(self, slice: dict[str, Any], unreadable: Mapping[str, str]) -> dict[str, Any]:
+        return slice
 
     def files(self, slice: dict[str, Any]) -> dict[str, str]:
         return {slice["file"]: slice["mark"]}

@@ -177,6 +177,7 @@ def test_whether_a_row_fits_does_not_depend_on_the_query(spark: SparkSession, tm
 def test_a_file_that_is_no_parquet_is_set_aside(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "in", "good", "parquet", [9])
     (tmp_path / "in/bad").write_text("no parquet at all")
+    os.utime(tmp_path / "in/bad", (1, 1))  # nobody writes it any more
     flow = flow_over(spark, ns.files(tmp_path / "in", schema="x int, name string"))
     with flow.start(home=tmp_path / "home") as run:
         run.processAllAvailable()

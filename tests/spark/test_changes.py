@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import os
 import random
 from collections import Counter
 from decimal import Decimal
@@ -215,6 +216,7 @@ def test_envelopes_are_opened_and_what_is_no_change_is_rejected(quick: SparkSess
     words = [("c", 1), ("u", 1), ("-U", 1), ("+U", 2), ("+1", 3), ("truncate", 3)]
     write(tmp_path / "plain", 1, "a", "parquet", [{"op": word, "id": id} for word, id in words])
     (tmp_path / "plain/broken.parquet").write_text("no parquet")
+    os.utime(tmp_path / "plain/broken.parquet", (1, 1))  # nobody writes it any more
     flow, row = ns.Flow("envelopes", quick), "struct<id int, name string>"
     for name, key in (("rows", None), ("keyed", "id")):
         envelopes = ns.files(tmp_path / "debezium", format="json", schema=f"before {row}, after {row}, op string")

@@ -22,3 +22,14 @@ def root_message(error: Exception) -> str:
         cause = cause.getCause()
         text = str(cause.getMessage() or cause.toString()) or text
     return text
+
+
+def all_messages(error: Exception) -> list[str]:
+    """The messages of an error and of all its causes, from the outside in."""
+    if not isinstance(error, JavaError):
+        return [str(error)]
+    found, cause = [], error.java_exception
+    while cause is not None:
+        found.append(str(cause.getMessage() or cause.toString()))
+        cause = cause.getCause()
+    return found

@@ -232,6 +232,8 @@ class Flow:
             raise Invalid(f'on_change="{on_change}" is not known', hint='Pass "refuse", "rebuild" or "discard".')
         if on_other_settings not in ("refuse", "accept"):
             raise Invalid(f'on_other_settings="{on_other_settings}" is not known', hint='Pass "refuse" or "accept".')
+        if "://" in str(home):
+            raise Invalid(f'home="{home}" is no folder of this machine', hint=f'Pass a local folder, and remote="{home}" beside it.')
         program = replace(self.program(), on_other_settings=on_other_settings)
         self._run = Run(program, Path(home), shards, trigger_of(trigger), durability, on_change)
         return self._run

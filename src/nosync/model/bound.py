@@ -4,7 +4,7 @@ This is the only place that asks whether a source has an ability. All others use
 (the input log, a source of changes): it replaces some of the functions.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from nosync.model.source import (
     Ordered,
     ReadOnce,
     Rejecting,
+    Reopenable,
     Slice,
     Source,
     Tabular,
@@ -44,6 +45,10 @@ def _no_files(slice: Slice) -> dict[str, str]:
     return {}
 
 
+def _as_it_is(slice: Slice, unreadable: Mapping[str, str]) -> Slice:
+    return slice
+
+
 def _nothing_to_do(slice: Slice) -> None:
     return None
 
@@ -64,6 +69,7 @@ class BoundSource:
     weight: Callable[[Slice], int] = _weightless
     files: Callable[[Slice], dict[str, str]] = _no_files
     acknowledge: Callable[[Slice], None] = _nothing_to_do
+    reopen: Callable[[Slice, Mapping[str, str]], Slice] = _as_it_is
     read_once: bool = False
     trim: Callable[[Slice], None] | None = None
     marks: Callable[[Slice], Iterable[str]] | None = None
@@ -84,6 +90,7 @@ def bound(source: Source) -> BoundSource:
         rows=source.rows if isinstance(source, Counted) else _unknown,
         weight=source.weight if isinstance(source, Weighed) else _weightless,
         acknowledge=source.acknowledge if isinstance(source, ReadOnce) else _nothing_to_do,
+        reopen=source.reopen if isinstance(source, Reopenable) else _as_it_is,
         read_once=isinstance(source, ReadOnce),
         trim=source.trim if isinstance(source, Trimmable) else None,
         marks=source.marks if isinstance(source, Marked) else None,

@@ -3,7 +3,7 @@
 Every error names the object and quotes the user's text in one factual line; the hint is a full sentence to act on.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from nosync.model.secrets import redacted
@@ -37,6 +37,15 @@ class NotInHistory(Invalid):
 
 class Conflict(NosyncError):
     """Somebody else is using the same thing: refresh and retry."""
+
+
+class Unreadable(Conflict):
+    """Recorded input is not there any more as it was. `files` names those that could not be read, with the reason: an epoch that was not
+    computed yet goes on without them."""
+
+    def __init__(self, message: str, hint: str = "", files: Mapping[str, str] | None = None) -> None:
+        super().__init__(message, hint)
+        self.files = dict(files or {})
 
 
 class Fenced(NosyncError):

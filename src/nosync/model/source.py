@@ -7,7 +7,7 @@ for it again at any later time: reading a slice always gives the same rows. Nobo
 (see `model.bound`) finds out once, when the source becomes part of a flow.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -117,6 +117,15 @@ class Rejecting(Protocol):
 
     def rejected(self, spark: "SparkSession", slice: Slice, epoch: Epoch) -> "DataFrame":
         """`raw`, `reason`, `file`, `epoch` and `_diff` of all that were rejected."""
+
+
+@runtime_checkable
+class Reopenable(Protocol):
+    """May find that what it gave cannot be read as it was recorded. It raises `Unreadable` then; while the epoch is not computed, it is
+    recorded anew."""
+
+    def reopen(self, slice: Slice, unreadable: Mapping[str, str]) -> Slice:
+        """The slice as it can be read now. `unreadable` are files that could not be read, with the reason."""
 
 
 @runtime_checkable

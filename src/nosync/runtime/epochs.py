@@ -10,18 +10,20 @@ repeated as recorded.
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Protocol
 
 from nosync.journal.entries import Computed, Opened
 from nosync.journal.journal import Journal
 from nosync.model.engine import Engine, Outcome
+from nosync.model.errors import Unavailable, Unreadable
 from nosync.model.identifiers import Epoch
 from nosync.model.source import Slice
 from nosync.model.watermark import newest
 
 Clock = Callable[[], float]
+LOOKS = 50  # how often input is recorded anew before others may have a turn
 
 
 class Openable(Protocol):
@@ -33,6 +35,8 @@ class Openable(Protocol):
     def files(self) -> Callable[[Slice], dict[str, str]]: ...
     @property
     def acknowledge(self) -> Callable[[Slice], None]: ...
+    @property
+    def reopen(self) -> Callable[[Slice, Mapping[str, str]], Slice]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +78,32 @@ class Epochs:
             return None
         times.append(time.perf_counter())
         image = self.journal.image
-        outcome = self.engine.compute([opened], lambda trace: image.covers(trace, opened.epoch - 1), seen=image.seen_before)
+        opened, outcome = self._computed(opened)
         times.append(time.perf_counter())
         seen = newest(image.seen_before(opened.epoch), outcome.seen)
         self.journal.append(Computed(opened.epoch, outcome.layers, outcome.rows, outcome.rejected, seen))
         times.append(time.perf_counter())
         parts = zip(("open", "compute", "seal"), pairwise(times), strict=True)
         return Step(opened, outcome, {name: round((end - start) * 1e3) for name, (start, end) in parts})
+
+    def _computed(self, opened: Opened) -> tuple[Opened, Outcome]:
+        """The epoch's outcome. Input that turns out to be not as it was recorded is recorded anew: nobody has seen anything of it yet."""
+        image, epoch = self.journal.image, opened.epoch
+        for _ in range(LOOKS):
+            outcome, failure = None, None
+            try:
+                outcome = self.engine.compute([opened], lambda trace: image.covers(trace, epoch - 1), seen=image.seen_before)
+            except Unreadable as error:
+                failure = error
+            unreadable = failure.files if failure else {}
+            found = {name: self.sources[name].reopen(slice, unreadable) for name, slice in opened.slices.items()}
+            if found == opened.slices:
+                if outcome is None:
+                    raise failure or AssertionError
+                return opened, outcome
+            opened = replace(opened, slices=found)
+            self.journal.append(opened)
+        raise Unavailable(f"the input of epoch {epoch} keeps changing", hint="Move files in whole, or pass minFileAge=: it is tried again.")
 
     def open_ahead(self) -> Opened | None:
         """Opens the epoch after the one that computes now, if there is input. Called from another thread meanwhile."""

@@ -1,19 +1,18 @@
 """A folder of files as a source: each file belongs to exactly one epoch.
 
 Files are taken in the order of their modification time, then their name; a file that appears later is picked up whatever its time.
-Move files in whole (write elsewhere, then rename): size and modification time are recorded, and a file that changes afterwards is an error.
-Rows that do not fit the schema go to the view `<source>.rejected`; they never stop the flow.
+Move files in whole (write elsewhere, then rename): size and modification time are recorded. A file that changes or vanishes before its
+epoch is computed is recorded anew, as it is then; one that changes afterwards is an error whenever it is needed again. Rows that do not fit
+the schema, and files that cannot be read, go to the view `<source>.rejected`; they never stop the flow.
 """
 
-import os
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -22,17 +21,24 @@ from pyspark.sql.types import StructType
 from nosync.bridge.arrow import arrow_schema
 from nosync.bridge.frames import OBSERVED
 from nosync.model.columns import DIFF, FILE, POSITION, RAW, REASON
-from nosync.model.errors import Conflict, Invalid
+from nosync.model.errors import Invalid, Unavailable, Unreadable
 from nosync.model.quoting import quoted
 from nosync.model.source import Marks, Slice, Taken
 from nosync.model.store import checked
+from nosync.model.watermark import microseconds
 from nosync.sources.cleaning import Cleaning, cleaning_of
+from nosync.sources.footers import Footer, footer_of
+from nosync.sources.listing import Entry, facts, new_entries
 from nosync.sources.positions import FILE_PATH, positions
 from nosync.sources.rejection import UNREAD, reasons
 
 FORMATS = ("parquet", "json", "csv", "text", "orc")
 TEXTUAL = ("csv", "json")  # where a single row can be broken
 MAX_BYTES = 128 << 20
+LATEST = 100  # files that are looked at again after they were taken
+GONE = "gone before it was read"
+CHANGED = "changed after it was taken: what is new in it is not read; put new rows into new files"
+UNFINISHED_NANOS = 10 * 10**9  # a file that is no Parquet may be one soon: it is looked at again while it is so young
 
 
 def files(
@@ -43,12 +49,14 @@ def files(
     maxBytesPerTrigger: int = MAX_BYTES,  # noqa: N803 (Spark's name)
     cleanSource: str = "off",  # noqa: N803 (Spark's name)
     sourceArchiveDir: str | Path | None = None,  # noqa: N803 (Spark's name)
+    minFileAge: str = "0 seconds",  # noqa: N803 (as Spark's maxFileAge)
     **options: Any,
 ) -> "Files":
     """New files in a folder, in any format Spark reads. `options` are those of `spark.read` for the format.
 
     An epoch takes at most `maxBytesPerTrigger` bytes (but always one file), so that a large backlog becomes many epochs.
     `cleanSource`: "archive" moves files that no failure can ask for again to `sourceArchiveDir`, "delete" deletes them; "off" leaves them.
+    `minFileAge`: a file is taken when it was last changed so long ago, for writers that do not move files in whole.
     """
     if format not in FORMATS:
         raise Invalid(f'format "{format}" is not one of {", ".join(FORMATS)}', hint="Pass one of these as format=.")
@@ -56,7 +64,7 @@ def files(
         raise Invalid(f"maxFilesPerTrigger={maxFilesPerTrigger} takes no files", hint="Pass 1 or more.")
     clean = cleaning_of(Path(str(path).removeprefix("file://")), cleanSource, sourceArchiveDir)
     kind = Files if cleanSource == "off" else CleanedFiles
-    return kind(clean.folder, format, schema, maxFilesPerTrigger, maxBytesPerTrigger, options, clean)
+    return kind(clean.folder, format, schema, maxFilesPerTrigger, maxBytesPerTrigger, options, clean, microseconds(minFileAge))
 
 
 @dataclass(eq=False)
@@ -70,9 +78,11 @@ class Files:
     max_bytes: int
     options: dict[str, Any] = field(repr=False)  # may hold passwords and keys
     cleaning: Cleaning
+    min_age: int = 0
     append_only: bool = True
     seen: set[str] = field(default_factory=set)
     past: Marks | None = None
+    latest: dict[str, Entry] = field(default_factory=dict)
 
     def declare(self, name: str, spark: SparkSession) -> StructType:
         self.name = name
@@ -97,65 +107,84 @@ class Files:
 
     def start(self, folder: Path, taken: Taken) -> None:
         """Names that were taken are asked for as they are met in the folder, so that a long past costs nothing."""
-        self.past, self.seen = taken.marks, set()
+        self.past, self.seen, self.latest = taken.marks, set(), {}
 
     def marks(self, slice: Slice) -> list[str]:
-        """The names of its files: no file is taken twice."""
-        return [entry[0] for entry in slice["files"]]
+        """The names of its files, since no file is taken twice, and their facts, since none may change."""
+        return [entry[0] for entry in slice["files"]] + [_facts(Entry(*entry)) for entry in slice["files"] + slice.get("changed", [])]
 
     def available(self) -> Slice | None:
-        chosen: list[tuple[str, int, int]] = []
-        total = 0
-        for entry in sorted(self._new(), key=lambda entry: (entry[2], entry[0])):
-            if chosen and (total + entry[1] > self.max_bytes or len(chosen) == self.max_files):
+        chosen: list[Entry] = []
+        footers: dict[str, Footer] = {}
+        total, before = 0, len(self.seen)
+        entries = new_entries(self.path, self.seen, self._taken)
+        changed = self._changed(first=not before)
+        for entry in self._settled(entries):
+            if chosen and (total + entry.size > self.max_bytes or len(chosen) == self.max_files):
                 break
-            chosen.append(entry)
-            total += entry[1]
-        if not chosen:
+            footer = self._footer(entry, failing=not chosen)
+            if footer is not None:
+                chosen.append(entry)
+                footers[entry.name] = footer
+                total += entry.size
+        if not chosen and not changed:
             return None
-        self.seen.update(entry[0] for entry in chosen)
-        slice: Slice = {"files": [list(entry) for entry in chosen], "bytes": total}
-        return self._with_footers(slice) if self.format == "parquet" else slice
+        self.seen.update(entry.name for entry in chosen)
+        self.latest = dict([*(self.latest | {entry.name: entry for entry in chosen + changed}).items()][-LATEST:])
+        slice = self._slice(chosen, footers, {entry.name: CHANGED for entry in changed})
+        return slice | ({"changed": [list(entry) for entry in changed]} if changed else {})
 
-    def _new(self) -> list[tuple[str, int, int]]:
-        """Files not taken yet, each with its path below the folder, size and modification time in nanoseconds."""
-        unseen = dict(self._unseen())
-        taken = self.past.among(list(unseen)) if self.past is not None else set()
-        self.seen |= taken
-        facts = {name: entry.stat() for name, entry in unseen.items() if name not in taken}
-        return [(name, found.st_size, found.st_mtime_ns) for name, found in facts.items()]
+    def _changed(self, first: bool) -> list[Entry]:
+        """Files that are not as they were when they were taken: looked for in all at first, then in the latest."""
+        found = [now for name in (self.seen if first else self.latest) if (now := facts(self.path, name)) is not None]
+        known = self._taken([_facts(now) for now in found])
+        return [now for now in found if self.latest.get(now.name, now) != now or (now.name not in self.latest and _facts(now) not in known)]
 
-    def _unseen(self) -> Iterator[tuple[str, os.DirEntry[str]]]:
-        pending = [str(self.path)]
-        while pending:
-            with os.scandir(pending.pop()) as found:
-                for entry in found:
-                    if entry.name.startswith(("_", ".")):
-                        continue
-                    if entry.is_dir():
-                        pending.append(entry.path)
-                    elif (relative := os.path.relpath(entry.path, self.path)) not in self.seen:
-                        yield relative, entry
+    def _taken(self, names: list[str]) -> set[str]:
+        return self.past.among(names) if self.past is not None else set()
 
-    def _with_footers(self, slice: Slice) -> Slice:
-        """Rows by Parquet's own account; files that are no Parquet are set aside, with the reason."""
-        rows, broken, plain = 0, {}, True
-        for relative, _, _ in slice["files"]:
-            try:
-                footer = pq.read_metadata(self.path / relative)
-            except (pa.ArrowException, OSError) as error:
-                broken[relative] = f"not a Parquet file: {str(error).splitlines()[0]}"
-                continue
-            rows += footer.num_rows
-            plain = plain and self._is_plain(footer)
-        return slice | {"rows": rows, "plain": plain} | ({"broken": broken} if broken else {})
+    def _settled(self, entries: list[Entry]) -> list[Entry]:
+        """Those that were not changed lately."""
+        before = time.time_ns() - self.min_age * 1000
+        return [entry for entry in entries if entry.modified <= before] if self.min_age else entries
 
-    def _is_plain(self, footer: pq.FileMetaData) -> bool:
-        """Whether the file holds the declared columns in just the declared types, so that anybody reads the same values from it."""
-        found = footer.schema.to_arrow_schema()
-        if any(key.startswith(b"org.apache.spark.legacy") for key in found.metadata or {}):
-            return False
-        return all(found.get_all_field_indices(field.name) and found.field(field.name).type == field.type for field in self.expected)
+    def _footer(self, entry: Entry, failing: bool) -> Footer | None:
+        """What is known of a file before it is read; None to leave it for later. A file that cannot be reached holds up no other."""
+        if self.format != "parquet":
+            return Footer()
+        try:
+            found = footer_of(self.path / entry.name, self.expected)
+        except Unavailable:
+            if failing:
+                raise
+            return None
+        young = time.time_ns() - entry.modified < UNFINISHED_NANOS
+        return None if found is None or (found.wrong and young) else found
+
+    def _slice(self, entries: Sequence[Entry], footers: Mapping[str, Footer], broken: Mapping[str, str] | None = None) -> Slice:
+        """Rows by Parquet's own account; files that cannot be read are set aside, with the reason."""
+        wrong = {name: footer.wrong for name, footer in footers.items() if footer.wrong} | dict(broken or {})
+        slice: Slice = {"files": [list(entry) for entry in entries], "bytes": sum(entry.size for entry in entries)}
+        if self.format == "parquet":
+            good = [footer for name, footer in footers.items() if name not in wrong]
+            slice |= {"rows": sum(footer.rows for footer in good), "plain": all(footer.plain for footer in good)}
+        return slice | ({"broken": wrong} if wrong else {})
+
+    def reopen(self, slice: Slice, unreadable: Mapping[str, str]) -> Slice:
+        """With the facts of now: what is gone, or could not be read, is set aside, what changed is taken as it is."""
+        broken: dict[str, str] = dict(slice.get("broken", {}))
+        old = [Entry(*entry) for entry in slice["files"]]
+        now = {entry.name: facts(self.path, checked(entry.name)) for entry in old if entry.name not in broken}
+        wrong = {name: GONE for name, found in now.items() if found is None}
+        wrong |= {name: unreadable[path] for name in now if (path := str(self.path / name)) in unreadable}
+        entries = [now.get(entry.name) or entry for entry in old]
+        if entries == old and not wrong:
+            return slice
+        good = [entry for entry in entries if entry.name not in broken | wrong]
+        self.latest |= {entry.name: entry for entry in good if entry.name in self.latest}
+        looked = {entry.name: footer_of(self.path / entry.name, self.expected) if self.format == "parquet" else Footer() for entry in good}
+        footers = {name: footer or Footer(wrong=GONE) for name, footer in looked.items()}
+        return self._slice(entries, footers, broken | wrong) | ({"changed": slice["changed"]} if "changed" in slice else {})
 
     def direct(self, slice: Slice) -> list[str]:
         """The files, where tasks may read columns from them without Spark; else nothing."""
@@ -163,17 +192,19 @@ class Files:
 
     def _paths(self, slice: Slice) -> list[str]:
         """The files of a slice, after checking that they are what they were."""
+        broken = slice.get("broken", {})
         for relative, size, modified in slice["files"]:
             path = self.path / checked(relative)
-            if not path.exists():
-                raise Conflict(f'source "{self.name}": file "{path}" is gone', hint="Put it back: its epoch is needed again.")
-            facts = path.stat()
-            if (facts.st_size, facts.st_mtime_ns) != (size, modified):
-                raise Conflict(
+            if relative in broken:
+                continue
+            found = facts(self.path, relative)
+            if found is None:
+                raise Unreadable(f'source "{self.name}": file "{path}" is gone', hint="Put it back: its epoch is needed again.")
+            if found != (relative, size, modified):
+                raise Unreadable(
                     f'source "{self.name}": file "{path}" changed after it was taken',
                     hint="Restore the file, and add new rows in new files: files must be moved in whole and never changed.",
                 )
-        broken = slice.get("broken", {})
         return [str(self.path / relative) for relative, _, _ in slice["files"] if relative not in broken]
 
     def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
@@ -273,6 +304,10 @@ class CleanedFiles(Files):
 def observation(source: str) -> str:
     """The name under which Spark counts a source's rows on the way."""
     return f"{OBSERVED}{source}"
+
+
+def _facts(entry: Entry) -> str:
+    return f"{entry.name}\0{entry.size}\0{entry.modified}"
 
 
 def _first_line(error: Exception) -> str:

@@ -3,17 +3,20 @@
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pyspark
 
-from nosync.bridge.errors import root_message
-from nosync.model.errors import Corrupt, Failed, NosyncError, Unavailable
+from nosync.bridge.errors import all_messages, root_message
+from nosync.model.errors import Corrupt, Failed, NosyncError, Unavailable, Unreadable
 from nosync.model.identifiers import Epoch
 from nosync.recovery.suspicion import START_AGAIN
 
 TRACEBACK = re.compile(r"Traceback \(most recent call last\):.*", re.DOTALL)
 ERROR_CLASS = re.compile(r"\[[A-Z][A-Z0-9_.]+\][^\n]*")
 DISK = re.compile(r"\[?Errno (28|13|30|122|27|5)\b[^\n]*|No space left on device[^\n]*")
+SPARK_FILE = re.compile(r"\[FAILED_READ_FILE[^\]]*\] [^\n]*? (file:/[^\n]*?)\.(?: |$|\n)")
+OUR_FILE = re.compile(r'Unreadable: file "([^"\n]*)" cannot be read: ([^\n]*)')
 FOLDED = re.compile(r'^in fold "[^"]*" of view "([^"]*)"', re.MULTILINE)
 OURS = re.compile(r"nosync\.model\.errors\.(\w+): (.*)", re.DOTALL)
 
@@ -38,6 +41,8 @@ def explain(error: Exception, views_by_function: Mapping[str, str], views: list[
     text = str(error) if isinstance(error, OSError) else root_message(error)
     if isinstance(error, OSError) or DISK.search(text):
         return disk_failed(text, epoch)
+    if (unreadable := _unreadable(error, text)) is not None:
+        return unreadable
     found = TRACEBACK.search(text)
     hint = f"The state is whole up to epoch {epoch - 1}: correct the program and start it again on the same home."
     if found:
@@ -45,6 +50,20 @@ def explain(error: Exception, views_by_function: Mapping[str, str], views: list[
     classes = ERROR_CLASS.findall(text)
     words = classes[0] if classes else text.strip().splitlines()[0]
     return Failed(f"epoch {epoch} failed in {_some(views)}: {words}", hint=hint)
+
+
+def _unreadable(error: Exception, text: str) -> Unreadable | None:
+    """A file of the input that Spark, or a task of ours, could not read."""
+    for message in all_messages(error):
+        if found := SPARK_FILE.search(message):
+            path, reason = unquote(urlsplit(found[1]).path), text.strip().splitlines()[0]
+        elif found := OUR_FILE.search(message):
+            path, reason = found[1], found[2]
+        else:
+            continue
+        hint = "Put it back as it was, or set it aside for good: nosync skip HOME SOURCE FILE."
+        return Unreadable(f'file "{path}" cannot be read: {reason}', hint=hint, files={path: f"cannot be read: {reason}"})
+    return None
 
 
 def disk_failed(text: str, epoch: Epoch) -> Unavailable:

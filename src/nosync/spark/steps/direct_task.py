@@ -5,6 +5,7 @@ files, aggregate first and send blobs. Both give the same bits as the ways throu
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from nosync.graph.operators import SourceColumns
 from nosync.kernels.accumulate import grouped
 from nosync.kernels.groups import Groups
 from nosync.kernels.xxhash64 import hash_columns
+from nosync.model.errors import Unreadable
 from nosync.model.identifiers import Shard
 from nosync.spark.steps.accumulate_task import AccumulateTask, packed
 from nosync.spark.task import CHUNK_ROWS
@@ -66,16 +68,31 @@ class DirectTask:
     def _rows(self, paths: Iterable[str]) -> Iterator[tuple[np.ndarray, list[pa.Array], list[pa.Array]]]:
         names = list(dict.fromkeys((*self.columns.keys, *self.columns.inputs)))
         for path in paths:
-            with pq.ParquetFile(path, memory_map=True) as file:
-                footer = file.metadata
-            if not names:
-                yield np.full(footer.num_rows, 42, np.uint64), [], []
-                continue
-            repeated = repeated_texts(footer, self._text_keys)
-            with pq.ParquetFile(path, metadata=footer, read_dictionary=repeated, memory_map=True) as file:
-                for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=names, use_threads=False):
-                    keys = [batch.column(name) for name in self.columns.keys]
-                    yield hash_columns(keys, batch.num_rows), keys, [batch.column(name) for name in self.columns.inputs]
+            with _named(path):
+                yield from self._rows_of(path, names)
+
+    def _rows_of(self, path: str, names: list[str]) -> Iterator[tuple[np.ndarray, list[pa.Array], list[pa.Array]]]:
+        with pq.ParquetFile(path, memory_map=True) as file:
+            footer = file.metadata
+        if not names:
+            yield np.full(footer.num_rows, 42, np.uint64), [], []
+            return
+        repeated = repeated_texts(footer, self._text_keys)
+        with pq.ParquetFile(path, metadata=footer, read_dictionary=repeated, memory_map=True) as file:
+            for batch in file.iter_batches(batch_size=CHUNK_ROWS, columns=names, use_threads=False):
+                keys = [batch.column(name) for name in self.columns.keys]
+                yield hash_columns(keys, batch.num_rows), keys, [batch.column(name) for name in self.columns.inputs]
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """What a file does wrong is said with its name. An error of the disk is none of the file's."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise Unreadable(f'file "{path}" cannot be read: {str(error).splitlines()[0]}') from error
 
 
 def repeated_texts(footer: pq.FileMetaData, names: Sequence[str]) -> list[str]:
