@@ -20,7 +20,7 @@ from nosync.spark.session import active_or_local
 from tests.crash.test_changed import declared
 spark, folder = active_or_local(), Path(sys.argv[1])
 spark.conf.set("spark.sql.session.timeZone", "UTC")
-declared(spark, folder, changed=True, deadly=True).start(folder / "home", on_change="rebuild")
+declared(spark, folder, changed=True, deadly=True).start(folder / "home", on_change="rebuild").awaitTermination()
 """
 
 

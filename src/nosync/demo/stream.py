@@ -61,8 +61,9 @@ def _disturbed(folder: Path, tell: Tell, begun: float, asked: threading.Event) -
     flow = auction_flow(folder / "in", folder / "out")
     declared = time.monotonic()
     with flow.start(home=folder / "home", shards=2, remote=f"file://{(folder / 'remote').absolute()}") as run:
-        started = time.monotonic()
-        tell("started", sparkSeconds=declared - begun, recoverySeconds=started - declared, recovered=asdict(run.recovered), epoch=run.epoch)
+        recovered = asdict(run.recovered)
+        seconds = time.monotonic() - declared
+        tell("started", sparkSeconds=declared - begun, recoverySeconds=seconds, recovered=recovered, epoch=run.epoch)
         told = run.epoch
         while run.isActive and not asked.wait(LOOK_SECONDS):
             told = _tell_epochs(run, told, tell)

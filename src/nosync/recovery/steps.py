@@ -1,6 +1,8 @@
 """How far a recovery is: read off its plan, before each file that it fetches and each job that it runs. Pure."""
 
+from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import accumulate
 
 from nosync.journal.image import Image
 from nosync.model.layers import LayerInfo, TraceRange
@@ -13,27 +15,24 @@ class Steps:
 
     def __init__(self, image: Image, plan: Plan) -> None:
         layers = {layer.path: layer for layer in image.layers()}
-        self.fetched = [layers.get(name) for name in plan.fetch]
-        self.jobs = plan.jobs
-        self.missing = [_inside(job, plan.missing) for job in plan.jobs]
-        parts = {_part(layer) for layer in self.fetched if layer}
-        self.parts = parts | {part for job in plan.jobs for part in parts_of(job)}
-        self.bytes = _bytes(self.fetched) + sum(map(_bytes, self.missing))
+        fetched = [[layers[name]] if name in layers else [] for name in plan.fetch]
+        made = [_inside(job, plan.missing) for job in plan.jobs]
+        last = {_part(layer): step for step, found in enumerate(fetched) for layer in found}
+        last |= {part: len(fetched) + number for number, job in enumerate(plan.jobs) for part in parts_of(job)}
+        self.files, self.jobs, self.last = len(fetched), plan.jobs, sorted(last.values())
+        self.bytes = list(accumulate((sum(layer.bytes for layer in found) for found in (*fetched, *made)), initial=0))
 
     def before_file(self, number: int) -> Recovery:
         """With so many files fetched."""
-        what = f"fetching file {number + 1:,} of {len(self.fetched):,} from the remote"
-        return self._at(what, number, 0)
+        return self._at(f"fetching file {number + 1:,} of {self.files:,} from the remote", number)
 
     def before_job(self, job: Recompute) -> Recovery:
         """With all files there, and the jobs before this one done."""
         what = f"recomputing epochs {job.first} to {job.last} of {', '.join(sorted(job.targets))}"
-        return self._at(what, len(self.fetched), self.jobs.index(job))
+        return self._at(what, self.files + self.jobs.index(job))
 
-    def _at(self, what: str, files: int, jobs: int) -> Recovery:
-        left = {_part(layer) for layer in self.fetched[files:] if layer} | {part for job in self.jobs[jobs:] for part in parts_of(job)}
-        done = _bytes(self.fetched[:files]) + sum(map(_bytes, self.missing[:jobs]))
-        return Recovery(what, len(self.parts - left), len(self.parts), done, self.bytes)
+    def _at(self, what: str, step: int) -> Recovery:
+        return Recovery(what, bisect_left(self.last, step), len(self.last), self.bytes[step], self.bytes[-1])
 
 
 def parts_of(job: Recompute) -> list[TraceRange]:
@@ -42,10 +41,6 @@ def parts_of(job: Recompute) -> list[TraceRange]:
 
 def _part(layer: LayerInfo) -> TraceRange:
     return layer.trace, layer.range
-
-
-def _bytes(layers: Iterable[LayerInfo | None]) -> int:
-    return sum(layer.bytes for layer in layers if layer is not None)
 
 
 def _inside(job: Recompute, missing: Iterable[LayerInfo]) -> list[LayerInfo]:
