@@ -1,14 +1,17 @@
 """Declaring views upon views: what it costs does not grow with what they stand on."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from py4j.java_gateway import GatewayClient
 from py4j.protocol import MEMORY_COMMAND_NAME
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import nosync as ns
+from nosync.bridge.frames import run as run_frame
 from nosync.graph.picture import boxes_of
+from nosync.spark import job
 
 HEIGHT = 30
 
@@ -41,6 +44,28 @@ def test_the_thirtieth_self_join_costs_what_the_third_does(quick: SparkSession, 
     program.declaration(shards=1)
     boxes_of(program.graph)
     assert calls[-1] <= HEIGHT * calls[3]
+
+
+def test_the_job_over_stacked_self_joins_is_as_large_as_they_are_many(
+    quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaves: list[int] = []
+
+    def counted(frame: DataFrame) -> dict[str, dict[str, int]]:
+        leaves.append(frame._jdf.queryExecution().analyzed().collectLeaves().size())
+        return run_frame(frame)
+
+    monkeypatch.setattr(job, "run", counted)
+    flow, rows, height = ns.Flow("stack", quick), ns.memory("k int"), 6
+    below = flow.source("s", rows)
+    for level in range(height):
+        below = flow.view(f"v{level}", below.alias("l").join(below.alias("r"), "k"))
+    rows.add([(1,), (2,)])
+    with flow.start(tmp_path / "home", shards=1) as run:
+        run.processAllAvailable()
+        assert run.view(f"v{height - 1}").count() == 2
+    assert max(leaves) <= 3 * height
+    assert quick._jsparkSession.sharedState().cacheManager().isEmpty()
 
 
 def test_a_chain_of_steps_is_looked_at_once_for_all_operators_over_it(quick: SparkSession, calls: list[int]) -> None:

@@ -20,6 +20,18 @@ def optimized(frame: DataFrame) -> Java:
     return frame._jdf.queryExecution().optimizedPlan()
 
 
+def persist(frame: DataFrame) -> Java:
+    """Persists a frame, and gives a plan that reads what it holds as a leaf: whoever stands on it several times need not look below.
+
+    It has a name, since Spark would else name it after all that it is computed from, which takes long where much is.
+    """
+    catalyst = Catalyst(frame.sparkSession)
+    level = catalyst.jvm.org.apache.spark.storage.StorageLevel.MEMORY_AND_DISK()
+    manager = frame.sparkSession._jsparkSession.sharedState().cacheManager()
+    manager.cacheQuery(frame._jdf, catalyst.option("a change of nosync"), level)
+    return frame._jdf.queryExecution().withCachedData()
+
+
 def plan_now(frame: DataFrame) -> None:
     """Plans the frame without running it: running it is sooner done then."""
     frame._jdf.queryExecution().executedPlan()

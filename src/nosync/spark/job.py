@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
 from nosync.bridge.catalyst import Catalyst, Java, items
-from nosync.bridge.frames import analyzed, plan_now, run
+from nosync.bridge.frames import analyzed, persist, plan_now, run
 from nosync.graph.graph import Graph
 from nosync.graph.nodes import Node, SourceNode, ViewNode
 from nosync.graph.operators import GatheredNode, Operator
@@ -215,9 +215,9 @@ class EpochJob:
         if id(node) not in self.frames:
             plan = self._build(node)
             if self.consumers.get(id(node), 0) > 1 and not isinstance(node, SourceNode) and stateful(node):
-                frame = self.catalyst.frame(plan).persist()
+                frame = self.catalyst.frame(plan)
                 self.persisted.append(frame)
-                plan = analyzed(frame)
+                plan = persist(frame)
             self.frames[id(node)] = plan
         return self.frames[id(node)]
 
