@@ -1,8 +1,14 @@
 """What is recomputed stands for all that was there before: also where it comes to nothing."""
 
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
 from nosync.journal.entries import Merged
 from nosync.journal.journal import Journal
 from nosync.journal.past import TieredReader, whole_image
+from nosync.model.engine import Outcome
 from nosync.model.run import Runner
 from nosync.model.shards import shard_ranges
 from nosync.recovery.plan import Recompute, plan
@@ -76,3 +82,18 @@ def test_epochs_that_cancel_out_are_recomputed_to_nothing_and_not_to_what_is_lef
     image = journal.image
     assert engine._state("parities", lambda name: image.covers(name, image.epoch)) == {0: 6, 1: 1}
     assert [(layer.lower, layer.upper) for layer in leaf_layers(image.traces["parities"][HALVES[1]])] == [(1, 2), (2, 4)]  # none of epoch 2
+
+
+def test_what_comes_out_differently_than_it_is_on_record_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk, journal, engine = grown(1, 3, 5)
+    newest = max(journal.image.traces["totals"][HALVES[1]], key=lambda layer: layer.lower)
+    assert lose(disk, journal, engine, newest.path).different == ()
+    compute = engine.compute
+
+    def random(*arguments: Any) -> Outcome:
+        outcome = compute(*arguments)
+        return replace(outcome, layers=tuple(replace(layer, checksum="another") for layer in outcome.layers))
+
+    monkeypatch.setattr(engine, "compute", random)
+    newest = max(journal.image.traces["totals"][HALVES[1]], key=lambda layer: layer.lower)
+    assert lose(disk, journal, engine, newest.path).different == ("totals",)

@@ -76,6 +76,8 @@ def in_words(recovered: Recovered) -> str:
         done.append(f"{recovered.recomputed:,} layers of {recovered.recomputed_epochs:,} epochs recomputed")
     if recovered.rolled_back:
         done.append(f"{recovered.rolled_back:,} epochs rolled back, whose input was lost")
+    if recovered.different:
+        done.append(f"{', '.join(recovered.different)} came out differently than before: a function or source is not deterministic")
     return f"recovered to epoch {recovered.epoch}: {', '.join(done)}" if done else ""
 
 

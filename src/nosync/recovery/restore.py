@@ -14,6 +14,7 @@ from nosync.journal.past import TieredReader, whole_image
 from nosync.journal.record import Record
 from nosync.model.engine import CoversOf, Engine
 from nosync.model.errors import Corrupt
+from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, TraceName, epochs
 from nosync.model.layers import Covers, Kind, LayerInfo
 from nosync.model.status import Recovery
@@ -34,7 +35,8 @@ def unreported(progress: Recovery) -> None:
 class Recovered:
     """What a recovery did. `layers` are what the newest state needs, `fetched` files came from the remote, `recomputed` layers from input.
 
-    `missing_from` is the first epoch of which something was missing everywhere; 0 for none.
+    `missing_from` is the first epoch of which something was missing everywhere; 0 for none. `different` are traces that came out otherwise
+    than they are on record: something in the flow is not deterministic.
     """
 
     epoch: Epoch = NO_EPOCH
@@ -46,6 +48,7 @@ class Recovered:
     missing_from: int = 0
     rolled_back: int = 0
     jobs: int = 0
+    different: tuple[TraceName, ...] = ()
 
 
 def recover(
@@ -159,6 +162,7 @@ class _Restoration:
         if lost or made:
             found = [layer for layer in chosen.found if layer.path not in lost]
             self.journal.append(Restored(tuple(lost), (*found, *made)))
+        self.done.different = differing(before_loss.layers(), made)
         self.done.missing_from = min((layer.lower for layer in chosen.missing), default=0)
         self.done.epoch, self.done.recomputed, self.done.jobs = self.journal.image.epoch, len(made), len(chosen.jobs)
 
@@ -191,6 +195,17 @@ class _Restoration:
             image.apply(image.number, RolledBack(kept))
         image.apply(image.number, Restored(chosen.lost, ()))
         return image
+
+
+def differing(recorded: Iterable[LayerInfo], made: Sequence[LayerInfo]) -> tuple[TraceName, ...]:
+    """Traces of which layers were made again with other bytes: the same input must give the same rows."""
+    again = {_span(layer): layer.checksum for layer in made}
+    found = {layer.trace for layer in recorded if again.get(_span(layer), layer.checksum) != layer.checksum}
+    return tuple(sorted(found))
+
+
+def _span(layer: LayerInfo) -> tuple[TraceName, HashRange, Epoch, Epoch]:
+    return layer.trace, layer.range, layer.lower, layer.upper
 
 
 def _kept(image: Image, chosen: Plan) -> Epoch:
