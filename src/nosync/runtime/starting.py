@@ -12,7 +12,6 @@ from pathlib import Path
 
 from nosync.duties.troubles import Troubles
 from nosync.journal.image import Image
-from nosync.journal.joining import histories
 from nosync.journal.journal import Journal
 from nosync.journal.names import source_folder
 from nosync.journal.past import TieredReader
@@ -21,6 +20,7 @@ from nosync.model.errors import Corrupt
 from nosync.model.layers import LayerInfo
 from nosync.model.run import this_process
 from nosync.model.store import Remote
+from nosync.recovery.preflight import history_of
 from nosync.recovery.restore import Recovered, Report, check_recoverable, recover, unreported
 from nosync.recovery.survey import doubtful
 from nosync.recovery.suspicion import cleared, suspected
@@ -34,7 +34,6 @@ from nosync.spark.session import check_home
 from nosync.state.layer import open_layer, verify
 from nosync.state.private import make_folder
 from nosync.store.disk import LocalDisk
-from nosync.store.homes import check_folder
 from nosync.tiers.host import synced_number
 
 Clock = Callable[[], float]
@@ -55,7 +54,6 @@ def begin(
     """Checks, fences every other run of the flow, and declares the program. Sources and sinks are open then."""
     home = home.absolute()
     disk = disk or LocalDisk(home)
-    check_folder(home)
     make_folder(home)
     check_home(program.spark, home)
     runner = this_process(clock())
@@ -73,7 +71,7 @@ def _check(
     program: Program, disk: LocalDisk, remote: Remote | None, shards: int | None, changed: Changed, detached: bool, boot: str
 ) -> None:
     """Before anybody is fenced: whether this program can go on with what is there."""
-    chain = histories(disk, remote, detached).believed
+    chain = history_of(disk.root, disk, remote, detached)
     found = _change(program, chain.image(), shards, changed)
     if found is not None:
         doubted = doubtful(chain, synced_number(disk, chain), boot)
