@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -111,6 +111,9 @@ class Away:
     def read(self, name: str) -> bytes | None:
         return self.world.operation("remote", "read", lambda: self.files.get(name))
 
+    def read_all(self, names: list[str]) -> dict[str, bytes]:
+        return {name: content for name in names if (content := self.read(name)) is not None}
+
     def exists(self, name: str) -> bool:
         return self.world.operation("remote", "exists", lambda: name in self.files)
 
@@ -141,6 +144,9 @@ class Away:
         self.world.operation("remote", "download", lambda: disk.write(name, content, content_synced=True))
         return True
 
+    def download_all(self, names: list[str], disk: Cache) -> Iterator[tuple[str, bool]]:
+        return ((name, self.download(name, disk)) for name in names)
+
 
 class Cache:
     """The home: a page cache over a disk."""
@@ -168,6 +174,9 @@ class Cache:
 
     def read(self, name: str) -> bytes | None:
         return self.world.operation("home", "read", lambda: self.files[name].content if name in self.files else None)
+
+    def read_all(self, names: list[str]) -> dict[str, bytes]:
+        return {name: content for name in names if (content := self.read(name)) is not None}
 
     def exists(self, name: str) -> bool:
         return self.size(name) is not None

@@ -1,13 +1,19 @@
 """Layers travel whole, compressed and in bounded memory; nobody sees how they are stored."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from threading import Barrier
 
 import obstore
 import pytest
+from obstore.store import MemoryStore
 
+from nosync.journal.chain import read_chain
+from nosync.journal.names import record_name
+from nosync.journal.record import FIRST, encode
 from nosync.model.errors import Corrupt, OutcomeUnknown, Unavailable
-from nosync.store.bucket import PART
+from nosync.store.bucket import PART, CloudBucket
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
 from nosync.store.packing import BLOCK
@@ -118,3 +124,35 @@ def test_an_object_that_arrives_torn_is_not_taken_for_there(disk: LocalDisk, mon
     monkeypatch.setattr("nosync.store.bucket.obstore.put", lambda store, key, content, **how: plain(store, key, content[:-1], **how))
     with pytest.raises(OutcomeUnknown, match="bytes on memory://torn instead of"):
         remote.upload("layers/a.arrow", disk)
+
+
+class Slow(CloudBucket):
+    """Answers reads only when several wait at once."""
+
+    together = Barrier(4)
+
+    def parts(self, key: str) -> Iterator[bytes]:
+        self.together.wait(timeout=60)
+        return super().parts(key)
+
+
+@pytest.fixture
+def slow() -> Objects:
+    return Objects("memory://slow", Slow("memory", MemoryStore()))
+
+
+def test_records_of_a_journal_are_read_many_at_once(slow: Objects) -> None:
+    digest = FIRST
+    for number in range(1, 9):
+        record = encode(number, "1.a", digest, [])
+        slow.create(record_name(number), record.content)
+        digest = record.digest
+    assert read_chain(slow).number == 8
+
+
+def test_files_are_fetched_many_at_once_and_told_of_in_their_order(slow: Objects, disk: LocalDisk) -> None:
+    names = [f"layers/v/0/{number}.arrow" for number in range(8)]
+    for name in names[:-1]:
+        slow.create(name, name.encode())
+    assert list(slow.download_all(names, disk)) == [(name, name != names[-1]) for name in names]
+    assert disk.read_all(names) == {name: name.encode() for name in names[:-1]}

@@ -98,8 +98,9 @@ def read_chain(store: Store, known: Chain | None = None) -> Chain:
         else:
             chain = Chain(_newest(store, rollups))
             chain.records += _rest(store, names, chain)
+        contents = store.read_all([name for number, name in names.items() if number > chain.number])
         while (name := names.get(chain.number + 1)) is not None:
-            found = list(decode(store.read(name) or b"", chain.number + 1, chain.digest))
+            found = list(decode(contents.get(name, b""), chain.number + 1, chain.digest))
             if not found:
                 break
             chain.records += found

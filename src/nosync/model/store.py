@@ -6,7 +6,7 @@ The simulation has places of its own that fail in every way these errors allow.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from nosync.model.errors import Corrupt
@@ -40,6 +40,9 @@ class Store(Protocol):
 
     def read(self, name: str) -> bytes | None:
         """The content; None when there is no such name."""
+
+    def read_all(self, names: Sequence[str]) -> dict[str, bytes]:
+        """The contents of those that are there, many at once where each costs a request."""
 
     def exists(self, name: str) -> bool: ...
 
@@ -88,6 +91,9 @@ class Remote(Store, Carrier, Protocol):
         """Copies to the disk; False when there is no such name. The content is synced before the name appears: a name that is there is
         whole.
         """
+
+    def download_all(self, names: Sequence[str], disk: Disk) -> Iterator[tuple[str, bool]]:
+        """As `download`, several at once; says of each, in their order, whether it was there."""
 
 
 def fingerprint(content: bytes) -> str:

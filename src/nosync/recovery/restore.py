@@ -174,10 +174,13 @@ class _Restoration:
         return [self.engine.blank(trace, held, job.first, job.last + 1, kinds[trace]) for trace, held in silent]
 
     def _fetch(self, names: Sequence[str], layers: dict[str, LayerInfo]) -> None:
-        assert self.remote is not None or not names
-        for number, name in enumerate(names):
+        if self.remote is None or not names:
+            assert not names
+            return
+        self.report(self.steps.before_file(0))
+        for number, (name, there) in enumerate(self.remote.download_all(names, self.disk)):
             self.report(self.steps.before_file(number))
-            if self.remote is None or not self.remote.download(name, self.disk):
+            if not there:
                 raise Corrupt(f'"{name}" vanished from the remote', hint="Start again: what is left is surveyed anew.")
             if name in layers and not self.verify(layers[name]):
                 self.remote.delete(name)

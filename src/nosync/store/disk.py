@@ -12,7 +12,7 @@ import re
 import shutil
 import stat
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -63,6 +63,9 @@ class LocalDisk:
                 return path.read_bytes()
             except FileNotFoundError:
                 return None
+
+    def read_all(self, names: Sequence[str]) -> dict[str, bytes]:
+        return {name: content for name in names if (content := self.read(name)) is not None}
 
     def exists(self, name: str) -> bool:
         return self.size(name) is not None

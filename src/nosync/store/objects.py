@@ -53,6 +53,10 @@ class Objects:
         parts = list(self._bucket.parts(key_of(name)))
         return b"".join(self._unpacked(name, iter(parts))) if parts else None
 
+    def read_all(self, names: Sequence[str]) -> dict[str, bytes]:
+        found = zip(names, self._pool.map(self.read, names), strict=True)
+        return {name: content for name, content in found if content is not None}
+
     def exists(self, name: str) -> bool:
         return self._bucket.size(key_of(name)) is not None
 
@@ -95,6 +99,9 @@ class Objects:
             for content in self._unpacked(name, chain([first], parts)):
                 file.write(content)
         return True
+
+    def download_all(self, names: Sequence[str], disk: Disk) -> Iterator[tuple[str, bool]]:
+        yield from zip(names, self._pool.map(lambda name: self.download(name, disk), names), strict=True)
 
     def _unpacked(self, name: str, parts: Iterator[bytes]) -> Iterator[bytes]:
         """The content behind the parts of an object."""
