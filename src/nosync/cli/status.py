@@ -49,6 +49,7 @@ FACTS = {
     "epoch": "epoch",
     "opened": "opened",
     "safe": "safe up to epoch, after loss of",
+    "estimate": "recovery from the remote",
     "startedBy": "started by",
     "tiers": "this run brought",
     "sinks": "sinks have up to epoch",
@@ -70,6 +71,8 @@ def _told(key: str, value: Any) -> str:
     match key:
         case "bytes":
             return size(value)
+        case "estimate":
+            return _estimated(value) if value else ""
         case "startedBy":
             return f"process {value['process']} on {value['host']} at {value['at']}" if value else "nobody"
         case "tiers":
@@ -81,6 +84,13 @@ def _told(key: str, value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {count:,}" for name, count in value.items()) or "none"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _estimated(value: dict[str, Any]) -> str:
+    effort, within = value["effort"], value["within"]
+    aim = f" of {within:g} s" if within and value["kept"] else f", not within {within:g} s" if within else ""
+    objects = effort["records"] + effort["layers"]
+    return f"about {value['seconds']:g} s{aim}: {objects:,} objects, {size(effort['bytes'])}, {effort['epochs']:,} epochs"
 
 
 def _iso(at: float) -> str:

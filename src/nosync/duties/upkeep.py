@@ -4,6 +4,7 @@ whether there was one.
 The run gives each duty a thread (see `tending`); the simulation calls them in any order. No duty waits for another.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -19,6 +20,7 @@ from nosync.journal.past import TieredReader, recent_image
 from nosync.journal.rolling import ROLL_RECORDS, Roller
 from nosync.journal.taken import MarksOf
 from nosync.model.errors import OutcomeUnknown, Unavailable
+from nosync.model.estimate import LEAST_RECORDS, Effort, Estimate, Meter, allowance, seconds_for
 from nosync.model.identifiers import Epoch, RecordNumber
 from nosync.model.safety import Release, Standing, safe_points
 from nosync.model.sink import Outlet
@@ -29,6 +31,7 @@ from nosync.tiers.sweeper import Sweeper
 
 Duty = Callable[[], bool]
 LOOK_EPOCHS = 256
+ESTIMATE_SECONDS = 10.0
 LOOK_SEGMENTS = 4
 
 
@@ -45,23 +48,30 @@ class Upkeep:
         sources: Mapping[str, Trim],
         *,
         most_layers: int = 64,
+        recover_within: float | None = None,
         patience: float = PATIENCE_SECONDS,
         roll_records: int = ROLL_RECORDS,
         trim_batch: int = BATCH,
         carrier: Carrier | None = None,
         marks_of: MarksOf | None = None,
         troubles: Troubles | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.clock = clock
         self.journal, self.disk, self.remote = journal, disk, remote
         self.host = HostTier(journal, disk)
-        self.records = RecordShipper(journal) if remote is not None else None
-        self.layers = LayerShipper(journal, disk, remote, most_layers, carrier, patience) if remote is not None else None
+        self.meter, self.recover_within = Meter(), recover_within
+        self.records = RecordShipper(journal, self.meter) if remote is not None else None
+        self.layers = LayerShipper(journal, disk, remote, most_layers, carrier, patience, meter=self.meter) if remote is not None else None
         self.releaser = Releaser(journal, sinks, outlet, self.standings)
         self.trimmer = Trimmer(journal, sources, list(sinks), self.standings, trim_batch)
+        self.roll_records = roll_records
         self.roller = Roller(journal, disk, remote, roll_records, marks_of or {})
         self.looked = journal.image.epoch
         self.told = journal.image.reached.get("site", 0)
         self.troubles = troubles or Troubles()
+        self.estimate: Estimate | None = None
+        self.estimated = -ESTIMATE_SECONDS
         self.sweepers = [Sweeper(journal, store) for store in (disk, remote) if store is not None]
 
     def duties(self) -> dict[str, Duty]:
@@ -98,6 +108,8 @@ class Upkeep:
 
     def tidy(self) -> bool:
         """Trims, rolls up, and sweeps: now and then it looks for what was left behind lately."""
+        if self.clock() - self.estimated >= ESTIMATE_SECONDS:
+            self.measure()
         self._tell_readers()
         everywhere = self._everywhere()
         if self.journal.image.epoch >= self.looked + LOOK_EPOCHS:
@@ -111,6 +123,21 @@ class Upkeep:
             if tier.survives == "site" and tier.epoch != self.told:
                 self.told = tier.epoch
                 self.journal.note(Reached("site", tier.epoch))
+
+    def measure(self) -> None:
+        """How long a recovery from the remote would take now. With an aim, it decides how many objects there may be."""
+        self.estimated = self.clock()
+        if self.records is None or self.layers is None:
+            return
+        (layers, size), site = self.layers.to_fetch(), self.layers.standing(self.records)
+        effort, pace = Effort(self.records.to_read(), layers, size, self.journal.image.epoch - site.epoch), self.meter.pace
+        kept = True
+        if self.recover_within is not None:
+            allowed = allowance(self.recover_within, effort, pace)
+            self.layers.most_layers, kept = allowed.layers, allowed.kept
+            recorded = max(1, self.journal.shipped - self.journal.base) / max(1, effort.records)  # records in an object
+            self.roller.every = max(LEAST_RECORDS, min(self.roll_records, int(allowed.records * recorded)))
+        self.estimate = Estimate(round(seconds_for(effort, pace), 1), self.recover_within, kept, effort)
 
     def look_for_orphans(self, far: bool = True) -> int:
         """Among layers of late epochs; after a start, of the last roll-ups too (`far`). What is older was looked at when it was late."""

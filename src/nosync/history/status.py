@@ -53,6 +53,7 @@ def status_of(image: Image, safe: Mapping[str, int], live: Live) -> Status:
         sinks={name: max(image.released.get(name, 0), live.sinks.get(name, 0)) for name in (declared.sinks if declared else ())},
         troubles=live.troubles,
         recovery=live.recovery,
+        estimate=live.estimate,
         started_by=_started(image),
         shards=declared.shards if declared else 0,
         views=tuple(declared.views if declared else ()),

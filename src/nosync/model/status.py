@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from nosync.model.estimate import Effort, Estimate
 from nosync.model.safety import Standing
 from nosync.model.sizes import size_of
 
@@ -53,7 +54,9 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What a run knows of itself. `tiers` count what this run brought there; `sinks` have epochs up to the one given."""
+    """What a run knows of itself. `tiers` count what this run brought there; `sinks` have epochs up to the one given.
+    `estimate` is what a recovery from the remote would take.
+    """
 
     run: str
     phase: Phase
@@ -62,6 +65,7 @@ class Live:
     sinks: Mapping[str, int] = field(default_factory=dict)
     troubles: tuple[Trouble, ...] = ()
     recovery: Recovery | None = None
+    estimate: Estimate | None = None
 
     def to_bytes(self) -> bytes:
         return json.dumps(asdict(self), separators=(",", ":")).encode()
@@ -73,8 +77,11 @@ class Live:
             facts = json.loads(content or b"")
             tiers = tuple(Standing.from_json(tier) for tier in facts.pop("tiers"))
             troubles = tuple(Trouble(**trouble) for trouble in facts.pop("troubles"))
-            recovery = facts.pop("recovery")
-            return Live(**facts, tiers=tiers, troubles=troubles, recovery=Recovery(**recovery) if recovery else None)
+            recovery, estimate = facts.pop("recovery"), facts.pop("estimate")
+            return Live(
+                **facts, tiers=tiers, troubles=troubles, recovery=Recovery(**recovery) if recovery else None,
+                estimate=Estimate(**estimate | {"effort": Effort(**estimate["effort"])}) if estimate else None,
+            )  # fmt: skip
         except (ValueError, TypeError, KeyError, AttributeError):
             return None
 
@@ -95,6 +102,7 @@ class Status:
     sinks: Mapping[str, int]
     troubles: tuple[Trouble, ...]
     recovery: Recovery | None
+    estimate: Estimate | None
     started_by: Mapping[str, Any] | None
     shards: int
     views: tuple[str, ...]

@@ -6,18 +6,17 @@ from dataclasses import dataclass, field
 from nosync.journal.joining import NO_REMOTE
 from nosync.model.errors import Invalid
 
-FETCH_SECONDS = 0.05  # about what it takes to fetch one more object from a remote
 UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True, slots=True)
 class Durability:
-    """`remote`: where copies go; `detached`: the user said that there shall be none. `most_layers`: how many of them a recovery may have
-    to fetch. `most_unshipped_bytes`: when the stream waits.
+    """`remote`: where copies go; `detached`: the user said that there shall be none. `recover_within`: the
+    seconds in which a recovery from them shall be done. `most_unshipped_bytes`: when the stream waits.
     """
 
     remote: str | None = field(default=None, repr=False)
-    most_layers: int = 64
+    recover_within: float | None = None
     most_unshipped_bytes: int = 1 << 30
     detached: bool = False
 
@@ -37,4 +36,4 @@ def durability_of(remote: str | None, recover_within: str | None, most_unshipped
     if match is None:
         raise Invalid(f'recover_within="{recover_within}" is no duration', hint='Pass "500ms", "5s" or "2m".')
     seconds = float(match[1]) * UNITS[match[2]]
-    return Durability(remote, max(1, int(seconds / FETCH_SECONDS)), most_unshipped_bytes, detached)
+    return Durability(remote, seconds, most_unshipped_bytes, detached)

@@ -57,7 +57,8 @@ class Loop:
         """What the run knows of itself now."""
         upkeep = self.stepping.upkeep if self.stepping else None
         tiers, sinks = (tuple(upkeep.standings()), dict(upkeep.releaser.delivered)) if upkeep else ((), {})
-        return Live(self.starting.run, self.phase, self.message, tiers, sinks, self.starting.troubles.all(), self.recovery)
+        estimate, troubles = upkeep.estimate if upkeep else None, self.starting.troubles.all()
+        return Live(self.starting.run, self.phase, self.message, tiers, sinks, troubles, self.recovery, estimate)
 
     def ready(self) -> Stepping:
         """Waits until the state is together; raises why it never will be."""

@@ -46,7 +46,7 @@ def begin(
     remote: Remote | None = None,
     clock: Clock = time.time,
     wide_bytes: int = WIDE_BYTES,
-    most_layers: int = 64,
+    recover_within: float | None = None,
     disk: LocalDisk | None = None,
     changed: Changed = "refuse",
     detached: bool = False,
@@ -61,7 +61,7 @@ def begin(
     journal = Journal(disk, remote, runner, detached)
     program, shards, change = _declare(program, journal, shards, changed)
     engine = SparkEngine(program, str(home), journal.run, shards, wide_bytes)
-    starting = Starting(program, home, disk, remote, journal, engine, shards, runner.boot, change, changed, most_layers, clock)
+    starting = Starting(program, home, disk, remote, journal, engine, shards, runner.boot, change, changed, recover_within, clock)
     starting.start_sources()
     starting.open_sinks()
     return starting
@@ -121,7 +121,7 @@ class Starting:
     boot: str
     change: Change | None
     changed: Changed
-    most_layers: int
+    recover_within: float | None
     clock: Clock
 
     def __post_init__(self) -> None:
@@ -153,7 +153,7 @@ class Starting:
         takeover = taking.take_over(self.change, self.changed) if self.change else Takeover()
         return Stepping(
             self.program, self.home, self.disk, self.remote, self.journal, self.engine, self.outlet, self.troubles,
-            recovered, takeover, self.shards, self.most_layers, self.clock,
+            recovered, takeover, self.shards, self.recover_within, self.clock,
         )  # fmt: skip
 
     def _recover(self, report: Report) -> Recovered:

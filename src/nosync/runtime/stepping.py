@@ -46,7 +46,7 @@ class Stepping:
     recovered: Recovered
     takeover: Takeover
     shards: int
-    most_layers: int
+    recover_within: float | None
     clock: Clock
 
     def __post_init__(self) -> None:
@@ -56,7 +56,7 @@ class Stepping:
         trims = {name: source.trim for name, source in program.sources.items() if source.trim is not None}
         self.courier = courier_for(self.remote, self.disk)
         self.upkeep = Upkeep(
-            self.journal, self.disk, self.remote, sinks, self.outlet, trims, most_layers=self.most_layers, trim_batch=TRIM_BATCH,
+            self.journal, self.disk, self.remote, sinks, self.outlet, trims, recover_within=self.recover_within, trim_batch=TRIM_BATCH,
             carrier=self.courier, marks_of=marks_of(program.sources), troubles=self.troubles,
         )  # fmt: skip
         self.merger = Merger(str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks), expiries(graph))
@@ -77,6 +77,7 @@ class Stepping:
         step = self.epochs.step()
         if step is None:
             return None
+        self.upkeep.meter.epoch(step.millis["compute"] / 1e3)
         self.merge()
         millis = {"triggerExecution": round((time.perf_counter() - started) * 1e3), **step.millis}
         delays = {name: source.delay for name, source in self.program.graph.sources.items() if source.delay is not None}

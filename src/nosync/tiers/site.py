@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from nosync.journal.entries import Adopted, Computed, Restored, RolledBack
 from nosync.journal.journal import Journal, fenced_by
 from nosync.model.errors import Conflict
+from nosync.model.estimate import Meter
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber
 from nosync.model.layers import LayerInfo, TraceRange
 from nosync.model.safety import Standing
@@ -26,6 +27,7 @@ from nosync.state.leaves import leaf_layers, within
 from nosync.tiers.placed import layers_there
 
 PATIENCE_SECONDS = 3.0
+REQUESTS_A_RECORD, REQUESTS_A_LAYER = 3, 2  # look, write, look; write, ask for the size
 PATIENT_BYTES = 256 << 20
 REST_SECONDS = 0.3  # without news of the stream, it rests
 MUCH_LONGER = 4  # as many layers as a recovery may fetch at most: then they are shortened even while the stream is busy
@@ -34,13 +36,15 @@ MUCH_LONGER = 4  # as many layers as a recovery may fetch at most: then they are
 class RecordShipper:
     """Brings the journal's records to the remote."""
 
-    def __init__(self, journal: Journal) -> None:
-        self.journal = journal
+    def __init__(self, journal: Journal, meter: Meter | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self.journal, self.meter, self.clock = journal, meter or Meter(), clock
+        self.firsts = [record.number for record in journal.after(journal.base)]  # of the objects there; of earlier ones, at most these
         self.objects = 0
         self.bytes = 0
 
     def step(self) -> bool:
         """Ships what is new; says whether anything was. `Fenced` when another run is there."""
+        before, begun = self.journal.shipped, self.clock()
         try:
             sent = self.journal.ship()
         except Conflict:
@@ -49,8 +53,18 @@ class RecordShipper:
             self.journal.resolve()
             raise
         self.bytes += sent
-        self.objects += 1 if sent else 0
+        if sent:
+            self.objects += 1
+            with self.journal.lock:
+                self.firsts.append(before + 1)
+            self.meter.transfer(REQUESTS_A_RECORD, sent, self.clock() - begun)
         return sent > 0
+
+    def to_read(self) -> int:
+        """How many objects of records a recovery would read."""
+        with self.journal.lock:
+            self.firsts = [first for first in self.firsts if first > self.journal.base]
+            return len(self.firsts)
 
 
 class LayerShipper:
@@ -67,7 +81,9 @@ class LayerShipper:
         carrier: Carrier | None = None,
         patience: float = PATIENCE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
+        meter: Meter | None = None,
     ) -> None:
+        self.meter = meter or Meter()
         self.journal, self.disk, self.most_layers, self.carrier = journal, disk, most_layers, carrier or remote
         self.patience, self.clock = patience, clock
         self.came: dict[str, float] = {}
@@ -82,6 +98,14 @@ class LayerShipper:
         self.unconfirmed: deque[tuple[RecordNumber, Epoch]] = deque([(self.number, self._reached())])
         self.objects = 0
         self.bytes = 0
+        self.plain_bytes = 0
+
+    def to_fetch(self) -> tuple[int, int]:
+        """How many layers a recovery would fetch, and the bytes that would travel for them."""
+        placed = set(self.placed)
+        there = [cover([layer for layer in layers if layer.path in placed], self.journal.image.epoch) for layers in self._traces().values()]
+        shrink = self.bytes / self.plain_bytes if self.plain_bytes else 1.0
+        return sum(map(len, there)), int(shrink * sum(layer.bytes for layers in there for layer in layers))
 
     def standing(self, records: RecordShipper) -> Standing:
         """Both shippers together. A layer counts once the record that names it is there too."""
@@ -114,7 +138,11 @@ class LayerShipper:
         if layer is None:
             return False
         named = self.journal.number
-        self.bytes += self.carrier.upload(layer.path, self.disk)
+        begun = self.clock()
+        travelled = self.carrier.upload(layer.path, self.disk)
+        self.meter.transfer(REQUESTS_A_LAYER, travelled, self.clock() - begun)
+        self.bytes += travelled
+        self.plain_bytes += layer.bytes
         self.objects += 1
         self.placed.add(layer.path)
         part = (layer.trace, layer.range)
