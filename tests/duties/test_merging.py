@@ -61,5 +61,5 @@ def test_a_process_that_was_killed_is_replaced_and_the_merge_done_all_the_same(m
 
 def test_everything_is_merged_when_waited_for(merger: Merger, tmp_path: Path) -> None:
     image = history(tmp_path, 6)
-    merger.settle(image, lambda layer: image.apply(image.number + 1, Merged(layer)))
+    merger.merge_all(image, lambda layer: image.apply(image.number + 1, Merged(layer)))
     assert len(image.newest["v"][ALL_HASHES]) < 4

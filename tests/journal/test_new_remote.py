@@ -8,7 +8,7 @@ import pytest
 from nosync.duties.upkeep import Upkeep
 from nosync.history.home import open as open_home
 from nosync.journal.chain import read_chain
-from nosync.journal.entries import Adopted, Computed, Declared, Entry, Opened, Reached, Restored, RolledBack
+from nosync.journal.entries import Computed, Declared, Entry, Opened, Reached, Restored, RolledBack, TakenOver
 from nosync.journal.image import fold
 from nosync.journal.journal import Journal
 from nosync.journal.names import ROLLUPS, TAKEN, rollup_name
@@ -82,7 +82,7 @@ def tend(journal: Journal) -> Upkeep:
     return Upkeep(journal, journal.disk, journal.remote, {}, None, {}, patience=0.0)  # type: ignore[arg-type]
 
 
-def settle(upkeep: Upkeep) -> None:
+def finish(upkeep: Upkeep) -> None:
     while any(duty() for duty in upkeep.duties().values()):
         pass
     upkeep.journal.flush()
@@ -112,7 +112,7 @@ def test_in_status_a_worse_failure_never_has_a_newer_epoch(tmp_path: Path) -> No
 REMADE = LayerInfo("v", ALL_HASHES, 2, 4, "diffs", "layers/v/0-f/2-4-2.0-0.arrow", 1, 1, "")
 
 
-ANEW: list[Entry] = [RolledBack(1), Restored((), (REMADE,)), Adopted(3, (REMADE,), {}, False, {})]
+ANEW: list[Entry] = [RolledBack(1), Restored((), (REMADE,)), TakenOver(3, (REMADE,), {}, False, {})]
 
 
 @pytest.mark.parametrize("entry", ANEW, ids=lambda entry: type(entry).__name__)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from nosync.journal.entries import Adopted, Computed, Entry, Merged, Opened, Restored, RolledBack
+from nosync.journal.entries import Computed, Entry, Merged, Opened, Restored, RolledBack, TakenOver
 from nosync.journal.image import Image
 from nosync.journal.recent import Recent, layers_of
 from nosync.journal.record import FIRST, Record, encode
@@ -26,7 +26,7 @@ def some_entries(chance: random.Random, image: Image) -> list[Entry]:
     if image.epoch > 2 and chance.random() < 0.2:
         first = chance.randrange(1, image.epoch)
         made = (layer(first, image.epoch + 1, 5),)
-        choices += [[RolledBack(chance.randrange(1, image.epoch + 1))], [Restored((), made)], [Adopted(image.epoch, made, {}, False, {})]]
+        choices += [[RolledBack(chance.randrange(1, image.epoch + 1))], [Restored((), made)], [TakenOver(image.epoch, made, {}, False, {})]]
     return chance.choice(choices)
 
 

@@ -52,7 +52,7 @@ def told(found: Joined) -> Counter[Told]:
             sides.append([None] * len(part.weights) if index is None else list(zip(*columns, strict=True)))
         assert np.all(part.weights)
         for left, right, weight in zip(*sides, part.weights.tolist(), strict=True):
-            total[(part.tells, left, right)] += weight
+            total[(part.kind, left, right)] += weight
     assert all(total.values()), "something was told and taken back at once"
     return total
 
@@ -110,7 +110,7 @@ def test_what_was_told_adds_up_to_the_join(how: Any, block: int, tmp_path: Path,
 
 
 def test_rows_told_as_they_change_are_told_matched_or_not() -> None:
-    found = join(Joining("inner", ("l0",), ("r0",), told=(LEFT,)), ([], []), (batch("l", [(("a", 1), 2), ((None, 1), 1)]), batch("r", [])))
+    found = join(Joining("inner", ("l0",), ("r0",), alone=(LEFT,)), ([], []), (batch("l", [(("a", 1), 2), ((None, 1), 1)]), batch("r", [])))
     assert told(found) == {(LEFT, ("a", 1), None): 2, (LEFT, (None, 1), None): 1}
     assert found.layers[0].num_rows == 1  # a null in the key meets nothing, ever
 

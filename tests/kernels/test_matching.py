@@ -22,8 +22,8 @@ ROWS = [None, "", "a", "b", "cc", "dd", "ee"]
 def matched(spec: Matching, cover: list[Layer], events: list[Event]) -> Matched:
     """The hashes are poor: rows collide."""
     hashes = np.array([len(row or "") for row, _, _ in events], np.uint64)
-    tells, diffs = (np.array([event[i] for event in events], np.int64) for i in (1, 2))
-    return match(spec, cover, hashes, [pa.array([row for row, _, _ in events], pa.string())], tells, diffs)
+    part, diffs = (np.array([event[i] for event in events], np.int64) for i in (1, 2))
+    return match(spec, cover, hashes, [pa.array([row for row, _, _ in events], pa.string())], part, diffs)
 
 
 def kept(folder: Path, layer: pa.RecordBatch, epoch: int) -> list[Layer]:
@@ -54,9 +54,9 @@ def test_what_was_told_adds_up_to_rows_by_whether_they_have_a_pair(wanted: Any, 
     cover: list[Layer] = []
     for epoch in range(1, 7):
         found = matched(Matching(wanted, LEFT, passing=False), cover, moved(chance, alive, pairs))
-        for tells, places, weights in found.told:
+        for part, places, weights in found.emitted:
             rows = found.keys[0].take(pa.array(places)).to_pylist()
-            shown.update({(row, tells): weight for row, weight in zip(rows, weights.tolist(), strict=True)})
+            shown.update({(row, part): weight for row, weight in zip(rows, weights.tolist(), strict=True)})
         cover = kept(tmp_path, found.layer, epoch) + cover
         expected = Counter({(row, MATCHED if pairs[row] else LEFT): count for row, count in alive.items() if count})
         asked = {"unmatched": (LEFT,), "matched": (MATCHED,), "both": (LEFT, MATCHED)}[wanted]
@@ -66,11 +66,11 @@ def test_what_was_told_adds_up_to_rows_by_whether_they_have_a_pair(wanted: Any, 
 
 def test_a_second_match_for_a_single_one_is_an_error() -> None:
     spec = Matching("single", LEFT, passing=True)
-    assert matched(spec, [], [("a", LEFT, 2), ("a", MATCHED, 2)]).told == []
+    assert matched(spec, [], [("a", LEFT, 2), ("a", MATCHED, 2)]).emitted == []
     with pytest.raises(Failed, match="SCALAR_SUBQUERY_TOO_MANY_ROWS"):
         matched(spec, [], [("a", LEFT, 1), ("a", MATCHED, 2)])
 
 
 def test_what_cancels_leaves_no_trace() -> None:
     found = matched(Matching("both", LEFT, passing=False), [], [("a", LEFT, 1), ("a", MATCHED, 1), ("a", LEFT, -1), ("a", MATCHED, -1)])
-    assert found.told == [] and found.layer.num_rows == 0
+    assert found.emitted == [] and found.layer.num_rows == 0

@@ -1,4 +1,4 @@
-"""regroup against a dictionary: touched groups come out whole, emptied ones are announced, differences settle."""
+"""regroup against a dictionary: touched groups come out whole, emptied ones are announced, only differences come out."""
 
 import random
 from collections import Counter
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from nosync.kernels.regroup import gather, settle
+from nosync.kernels.regroup import gather, replace_results
 from nosync.model.hash_range import ALL_HASHES
 from nosync.state.layer import Layer, open_layer, write_layer
 
@@ -66,7 +66,7 @@ def test_the_rows_of_touched_groups_and_the_settled_difference(seed: int, tmp_pa
         inputs.insert(0, kept(tmp_path, "in", found.layer, epoch))
         sums = {key: sum(row[1] or 0 for row in alive if row[0] == key) for key in {row[0] for row in rows_of(real)}}
         answers = [((key, total), 1) for key, total in sums.items()] + [((key, -1), 1) for key, _ in rows_of(ghosts)]
-        change = settle(results, batch(answers), np.array([i >= len(sums) for i in range(len(answers))], bool), 1)
+        change = replace_results(results, batch(answers), np.array([i >= len(sums) for i in range(len(answers))], bool), 1)
         assert all(change.column("_count").to_numpy() != 0)
         shown.update(dict(zip(rows_of(change), change.column("_count").to_pylist(), strict=True)))
         if change.num_rows:

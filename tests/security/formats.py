@@ -19,7 +19,6 @@ import xxhash
 from nosync.history.record import ViewRecord
 from nosync.journal.chain import Chain, Rollup, read_rollup
 from nosync.journal.entries import (
-    Adopted,
     Computed,
     Declared,
     Entry,
@@ -29,6 +28,7 @@ from nosync.journal.entries import (
     RolledBack,
     Started,
     Swept,
+    TakenOver,
     Trimmed,
     to_json,
 )
@@ -67,7 +67,7 @@ ENTRIES: list[Entry] = [
     Merged(replace(LAYER, lower=1, upper=2)),
     Opened(2, 3.5, {"files": {"names": ["c"]}}),
     Restored(("gone",), (LAYER,)),
-    Adopted(1, (), {"v/rows": 1}, False, {}, [(1, {"files": 5})]),
+    TakenOver(1, (), {"v/rows": 1}, False, {}, [(1, {"files": 5})]),
     Trimmed("files", 1),
     Swept(1, 1),
     RolledBack(1),

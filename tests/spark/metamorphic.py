@@ -15,8 +15,8 @@ def stepping_of(flow: ns.Flow, home: Path, shards: int | None = 2, wide_bytes: i
     return begin(flow.program(), home, shards, wide_bytes=wide_bytes).recover()
 
 
-def run_all(flow: ns.Flow, home: Path, feeds: Iterable[Callable[[], Any]] = (), settle: bool = False, **knobs: Any) -> list[dict[str, Any]]:
-    """All epochs there are, one after each feed; with `settle`, all merging done after each."""
+def run_all(flow: ns.Flow, home: Path, feeds: Iterable[Callable[[], Any]] = (), merged: bool = False, **knobs: Any) -> list[dict[str, Any]]:
+    """All epochs there are, one after each feed; with `merged`, all merging done after each."""
     stepping = stepping_of(flow, home, **knobs)
     done = []
     try:
@@ -24,8 +24,8 @@ def run_all(flow: ns.Flow, home: Path, feeds: Iterable[Callable[[], Any]] = (), 
             feed()
             while (progress := stepping.step()) is not None:
                 done.append(progress)
-                if settle:
-                    stepping.merger.settle(stepping.image, lambda layer: stepping.journal.append(_merged(layer)))
+                if merged:
+                    stepping.merger.merge_all(stepping.image, lambda layer: stepping.journal.append(_merged(layer)))
     finally:
         stepping.close()
     return done

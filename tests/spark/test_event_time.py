@@ -81,7 +81,7 @@ def process(stepping: Stepping, source: Any, changes: Sequence[Change]) -> list[
         progress = stepping.step()
         assert progress is not None
         told.append(progress)
-        stepping.merger.settle(stepping.image, lambda layer: stepping.journal.append(Merged(layer)) and None)
+        stepping.merger.merge_all(stepping.image, lambda layer: stepping.journal.append(Merged(layer)) and None)
     return told
 
 

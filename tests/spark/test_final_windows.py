@@ -58,7 +58,7 @@ def work(stepping: Stepping, source: Any, changes: list[Change]) -> None:
         source.remove(change.removed.get("s", ()))
         while stepping.step() is not None and not change.added:
             pass
-        stepping.merger.settle(stepping.image, lambda layer: stepping.journal.append(Merged(layer)) and None)
+        stepping.merger.merge_all(stepping.image, lambda layer: stepping.journal.append(Merged(layer)) and None)
 
 
 class Clock:

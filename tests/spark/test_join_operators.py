@@ -49,7 +49,7 @@ def fed(spark: SparkSession, home: Path, cuts: int, **knobs: Any) -> dict[str, l
 def test_epochs_shards_and_merging_do_not_matter(quick: SparkSession, tmp_path: Path) -> None:
     whole = fed(quick, tmp_path / "one", 1, shards=2)
     assert all(whole.values())
-    assert fed(quick, tmp_path / "merged", 2, shards=3, settle=True) == whole
+    assert fed(quick, tmp_path / "merged", 2, shards=3, merged=True) == whole
     merged = {layer.trace for layer in ns.open(tmp_path / "merged").image.layers() if layer.upper > layer.lower + 1}
     assert merged >= {"pairs/join/left", "pairs/join/right", "kept/matches-2"}
 

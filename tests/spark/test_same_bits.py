@@ -108,7 +108,7 @@ def test_epochs_shards_order_and_merging_do_not_matter(quick: SparkSession, tmp_
     whole = fed(quick, tmp_path / "one", [given], shards=2)
     many = [given[start : start + 10] for start in range(0, 90, 10)]
     assert fed(quick, tmp_path / "many", many, shards=2) == whole
-    assert fed(quick, tmp_path / "merged", many, shards=2, settle=True) == whole
+    assert fed(quick, tmp_path / "merged", many, shards=2, merged=True) == whole
     assert fed(quick, tmp_path / "other", [list(reversed(given))], shards=5) == whole
     assert any(layer.upper > layer.lower + 1 for layer in ns.open(tmp_path / "merged").image.layers())
     for epoch in (1, 4, 8):
@@ -156,5 +156,5 @@ def test_a_layer_once_written_is_never_changed(quick: SparkSession, tmp_path: Pa
         before.update({str(path): path.read_bytes() for path in tmp_path.rglob("*.arrow")})
         source.add(batch)
 
-    run_all(flow, tmp_path, [lambda batch=batch: look(batch) for batch in batches], settle=True)
+    run_all(flow, tmp_path, [lambda batch=batch: look(batch) for batch in batches], merged=True)
     assert len(before) > 10

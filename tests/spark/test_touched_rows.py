@@ -46,7 +46,7 @@ def test_epochs_shards_order_and_merging_do_not_matter(quick: SparkSession, tmp_
     given = rows(1, 24)
     fed(quick, tmp_path / "one", [given], given[:6], shards=1)
     fed(quick, tmp_path / "again", [given], given[:6], shards=1)
-    fed(quick, tmp_path / "many", [given[12:], given[:6], given[6:12]], given[:6], shards=3, settle=True)
+    fed(quick, tmp_path / "many", [given[12:], given[:6], given[6:12]], given[:6], shards=3, merged=True)
     fed(quick, tmp_path / "other", [list(reversed(given))], given[:6], shards=2)
     whole = contents(tmp_path / "one")
     assert whole == contents(tmp_path / "many") == contents(tmp_path / "other")

@@ -1,14 +1,14 @@
-"""Workers settle in after their first task."""
+"""Workers warm up after their first task."""
 
 import gc
 
 from pyspark.sql import SparkSession
 
-from nosync.spark.worker import settle_in
+from nosync.spark.worker import warm_up
 
 
 def frozen_after_settling_in(_: object) -> int:
-    settle_in()
+    warm_up()
     return gc.get_freeze_count()
 
 
@@ -18,5 +18,5 @@ def test_workers_spare_loaded_modules_from_collection(spark: SparkSession) -> No
 
 def test_the_driver_stays_as_it_is() -> None:
     before = gc.get_freeze_count()
-    settle_in()
+    warm_up()
     assert gc.get_freeze_count() == before

@@ -12,7 +12,7 @@ import pytest
 from nosync.model.errors import Corrupt, OutcomeUnknown, Unavailable
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
-from nosync.tiers.courier import PRIORITY, Courier, answer, courier_for, told
+from nosync.tiers.courier import PRIORITY, Courier, answer, courier_for, error_of
 
 NAME = "layers/v/0-f/1-2-1.0-0.arrow"
 
@@ -54,9 +54,9 @@ def test_every_error_of_the_remote_arrives(disk: LocalDisk, s3: Callable[[str], 
     found = answer(away, NAME, disk)
     with pytest.raises(OutcomeUnknown) as direct:
         away.upload(NAME, disk)
-    error = told(found)
+    error = error_of(found)
     assert isinstance(error, OutcomeUnknown) and error.hint == direct.value.hint
-    assert isinstance(told({"error": "Unavailable", "message": "m", "hint": "h"}), Unavailable)
+    assert isinstance(error_of({"error": "Unavailable", "message": "m", "hint": "h"}), Unavailable)
 
 
 def test_a_remote_in_memory_is_of_this_process_alone(disk: LocalDisk) -> None:

@@ -1,6 +1,6 @@
 """Follows a run until it ends, epoch by epoch.
 
-Promise: every epoch is told once and in order, also those that end between the last look and the end of the run.
+Promise: every epoch is emitted once and in order, also those that end between the last look and the end of the run.
 A failed run raises its error after them.
 """
 

@@ -42,11 +42,11 @@ def is_time(type: DataType) -> bool:
 class TimeKey:
     """The grouping key that closes. `session`: it is the window of a row, to be merged with others into a session.
 
-    `marked`: it comes from a watermarked source; only sessions are told without.
+    `marked`: it comes from a watermarked source; only sessions are emitted without.
     """
 
     attribute: Java
-    place: int
+    index: int
     session: bool
     marked: bool = True
 

@@ -1,4 +1,4 @@
-"""`emit="final"`: each closed window is told once. What waits for that is kept by an operator of its own, above the aggregate."""
+"""`emit="final"`: each closed window is emitted once. What waits for that is kept by an operator of its own, above the aggregate."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -38,7 +38,7 @@ class FinalNode(Operator):
         return Account("results of windows that are open", "they may still change", "in proportion to the change and to what closes")
 
 
-def telling(catalyst: Catalyst, plan: Java, key: TimeKey) -> Java:
+def with_close(catalyst: Catalyst, plan: Java, key: TimeKey) -> Java:
     """The aggregate with the key that closes among its columns."""
     if any(a.exprId().equals(key.attribute.exprId()) for a in items(plan.output())):
         return plan

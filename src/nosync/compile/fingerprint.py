@@ -120,8 +120,8 @@ def _said(plan: Java) -> str:
 
 def _unsaid(said: Sequence[str], expressions: Sequence[Java]) -> str:
     """What calls were given that Spark leaves out when it prints them: whether nulls and errors count, formats, precision."""
-    told = [words for text, expression in zip(said, expressions, strict=True) if ASKING.search(text) for words in _given(expression)]
-    return str(told) if told else ""
+    given = [words for text, expression in zip(said, expressions, strict=True) if ASKING.search(text) for words in _given(expression)]
+    return str(given) if given else ""
 
 
 def _given(expression: Java) -> Iterator[str]:
@@ -133,7 +133,7 @@ def _given(expression: Java) -> Iterator[str]:
 
 
 def _words(expression: Java) -> str:
-    """Arguments of Python functions are told with their identities, which are new each time; `_places` says which columns they are."""
+    """Arguments of Python functions are printed with their identities, which are new each time; `_places` says which columns they are."""
     said = MARKED.sub("", str(expression.sql()))
     return IDENTITY.sub("", said) if _calls_python(expression) else said
 

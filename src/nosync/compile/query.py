@@ -26,7 +26,7 @@ Some = TypeVar("Some", bound=Operator)
 class Query:
     """`leaves` maps the id of a placeholder's RDD to what it stands for; `graph` holds what earlier queries have made.
 
-    `final`: windows are told once, when they have closed; `finals` counts where that is done. `late` is what comes too late, by aggregate.
+    `final`: windows are emitted once, when they have closed; `finals` counts where that is done. `late` are rows that come too late.
     """
 
     catalyst: Catalyst

@@ -2,7 +2,7 @@
 
 The maker of such an operator says by which keys rows are grouped and how Spark evaluates a group, as a piece of Spark's plan
 over the gathered rows. Rows with `_ghost` set stand for nothing but their group: they must come out as well, so that the
-group is settled anew even where no row of it is left.
+group's result is replaced even where no row of it is left.
 """
 
 from collections.abc import Callable, Sequence
@@ -87,7 +87,7 @@ class Regrouping:
             evaluate=evaluation(gathered), gathered=gathered, empty=empty, announced=announced,
             limit=first.limit if first else None, why=unaccumulated(self.plan, self.child.append_only),
             payload=pa.schema(key_types + [(f.name, f.type) for f in arrow_schema(rows, where)]),
-            settled=pa.schema(known + [(f.name, f.type) for f in arrow_schema(schema, where)]),
+            results=pa.schema(known + [(f.name, f.type) for f in arrow_schema(schema, where)]),
         )  # fmt: skip
 
     def _feed(self, first: "First | None") -> Template:
@@ -129,7 +129,7 @@ def _handed_over(sort: DataType) -> bool:
 
 
 def results(catalyst: Catalyst, keys: Sequence[Java], output: Sequence[Java], ghost: Java, hash: Java = None) -> Java:
-    """The projection under which recomputed rows go to be settled; `hash` is that of the keys where these no longer say it."""
+    """The projection under which recomputed rows replace the results before; `hash` is that of the keys where these no longer say it."""
     columns = [catalyst.alias(key, f"k{i}") for i, key in enumerate(keys)]
     columns += [catalyst.alias(a, f"c{i}") for i, a in enumerate(output)]
     columns += [catalyst.alias(catalyst.hash(keys) if hash is None else hash, HASH), catalyst.alias(catalyst.hash(output), ROW), ghost]

@@ -55,8 +55,8 @@ def session_expiries(plan: Java, child: Template, session: Java) -> tuple[Expiry
     gap = gap_of(plan, session)
     if gap is None or not isinstance(child.piece, OnTime):
         return ()
-    clock, rows, told = child.piece.clock, _place(child.output, session), _place(items(plan.output()), session)
-    return Expiry(rows, clock, gap, chained=True), Expiry(told, clock, gap)
+    clock, rows, results = child.piece.clock, _place(child.output, session), _place(items(plan.output()), session)
+    return Expiry(rows, clock, gap, chained=True), Expiry(results, clock, gap)
 
 
 def _place(columns: list[Java], attribute: Java) -> str:

@@ -46,7 +46,7 @@ class PaneNode(AccumulateNode):
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class SlidingNode(AccumulateNode):
-    """An aggregate over sliding windows that are told early. Rows come by pane and are kept by window."""
+    """An aggregate over sliding windows that are emitted early. Rows come by pane and are kept by window."""
 
     panes: Panes
     clock: EventClock
@@ -65,7 +65,7 @@ def panes_of(plan: Java, key: TimeKey, catalyst: Catalyst) -> Panes | None:
     (start, end), (before, _) = windows[0], windows[1]
     size, slide = end - start, start - before
     expected = [(start - i * slide, end - i * slide) for i in range(len(copies))]
-    return Panes(key.place, size, slide) if windows == expected and size == slide * len(copies) else None
+    return Panes(key.index, size, slide) if windows == expected and size == slide * len(copies) else None
 
 
 def _alike(one: list[Java], other: list[Java], place: int) -> bool:
@@ -98,8 +98,8 @@ def pane_node(
     types = [arrow_type(data_type(key), str(key.sql())) for key in keys]
     columns = [("k", i, data_type(key)) for i, key in enumerate(keys)] + [("r", i, data_type(call)) for i, call in enumerate(parts.found)]
     name = query.operator_name("panes" if final else "aggregate")
-    # a window that closes is told from the state of the epoch before: panes are needed for one epoch longer
-    expiry = Expiry(f"k{panes.place}", EventClock(clock.delays, clock.lag + 1) if final else clock)
+    # a window that closes is emitted from the state of the epoch before: panes are needed for one epoch longer
+    expiry = Expiry(f"k{panes.index}", EventClock(clock.delays, clock.lag + 1) if final else clock)
     return (PaneNode if final else SlidingNode)(
         name=name, feed=_feed(query, plan, child, parts, keys, panes), view=query.view, plan=plan, append_only=final,
         schema=StructType([StructField(f"{letter}{i}", type) for letter, i, type in columns]),
@@ -110,9 +110,9 @@ def pane_node(
 def _feed(query: "Query", plan: Java, child: Template, parts: Parts, keys: list[Java], panes: Panes) -> Template:
     """Keys, inputs, and a hash whose upper bits are those of the key without the window."""
     catalyst, e = query.catalyst, query.catalyst.expressions
-    others = [key for i, key in enumerate(keys) if i != panes.place]
+    others = [key for i, key in enumerate(keys) if i != panes.index]
     upper = e.BitwiseAnd(catalyst.hash(others), catalyst.long(-1 - PANE))
-    place = e.BitwiseOr(upper, e.BitwiseAnd(catalyst.hash([keys[panes.place]]), catalyst.long(PANE)))
+    place = e.BitwiseOr(upper, e.BitwiseAnd(catalyst.hash([keys[panes.index]]), catalyst.long(PANE)))
     columns = [catalyst.alias(key, f"k{i}") for i, key in enumerate(keys)]
     columns += [catalyst.alias(value, f"i{i}") for i, value in enumerate(parts.inputs)]
     columns += [catalyst.alias(place, HASH), child.carried[-1]]

@@ -96,7 +96,7 @@ class Merger:
     def busy(self) -> bool:
         return self._busy and self._process is not None and self._process.poll() is None
 
-    def settle(self, image: Image, record: Callable[[LayerInfo], None]) -> None:
+    def merge_all(self, image: Image, record: Callable[[LayerInfo], None]) -> None:
         """Waits until nothing is left to merge. For tests and for stopping in good order; the stream never calls it."""
         while True:
             self.offer(image)

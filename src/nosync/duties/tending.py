@@ -90,7 +90,7 @@ class Tending:
         with self.journal.changed:
             self.journal.changed.notify_all()
 
-    def settled(self) -> bool:
+    def caught_up(self) -> bool:
         """Whether every tier has everything, and every sink too."""
         return all(tier.epoch == self.journal.image.epoch for tier in self.upkeep.standings()) and self.released()
 
@@ -104,7 +104,7 @@ class Tending:
         return tiers and all(troubles.problem(f"sink {sink}") or done >= releaser.due(sink) for sink, done in releaser.delivered.items())
 
     def drain(self, seconds: float) -> bool:
-        """Waits until everything is settled, at most so long, and not for a tier or a sink in trouble. What sinks have is recorded then, so
+        """Waits until all have caught up, at most so long, and not for a tier or a sink in trouble. What sinks have is recorded then, so
         that the next run does not deliver it again.
         """
         until = time.monotonic() + seconds
@@ -114,7 +114,7 @@ class Tending:
         except NosyncError as error:
             self.upkeep.troubles.met("record of releases", error)
         self._wait(lambda: all(tier.problem or tier.number == self.journal.number for tier in self.upkeep.standings()), until)
-        return self.settled()
+        return self.caught_up()
 
     def _wait(self, done: Callable[[], bool], until: float) -> None:
         while not done() and self.journal.fenced is None and time.monotonic() < until:

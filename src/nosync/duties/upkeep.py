@@ -68,7 +68,7 @@ class Upkeep:
         self.roll_records = roll_records
         self.roller = Roller(journal, disk, remote, roll_records, marks_of or {})
         self.looked = journal.image.epoch
-        self.told = journal.image.reached.get("site", 0)
+        self.reported = journal.image.reached.get("site", 0)
         self.troubles = troubles or Troubles()
         self.estimate: Estimate | None = None
         self.estimated = -ESTIMATE_SECONDS
@@ -120,8 +120,8 @@ class Upkeep:
     def _tell_readers(self) -> None:
         """How far the remote is goes with the next record: nobody else can know it without asking there."""
         for tier in self.standings():
-            if tier.survives == "site" and tier.epoch != self.told:
-                self.told = tier.epoch
+            if tier.survives == "site" and tier.epoch != self.reported:
+                self.reported = tier.epoch
                 self.journal.note(Reached("site", tier.epoch))
 
     def measure(self) -> None:
@@ -140,7 +140,7 @@ class Upkeep:
         self.estimate = Estimate(round(seconds_for(effort, pace), 1), self.recover_within, kept, effort)
 
     def look_for_orphans(self, far: bool = True) -> int:
-        """Among layers of late epochs; after a start, of the last roll-ups too (`far`). What is older was looked at when it was late."""
+        """Among layers of recent epochs; after a start, of the last roll-ups too (`far`). Older ones were looked at before."""
         with self.journal.lock:
             image, self.looked = self.journal.image.copy(), self.journal.image.epoch
         if far:
@@ -153,7 +153,7 @@ class Upkeep:
 
     def _noticed(self) -> RecordNumber:
         """Up to which record nobody needs the records themselves any more: merged layers are synced, and the layers to ship are known."""
-        return self.host.settled if self.layers is None else min(self.host.settled, self.layers.number)
+        return self.host.synced if self.layers is None else min(self.host.synced, self.layers.number)
 
     def _everywhere(self) -> RecordNumber:
         return min(standing.number for standing in self.standings())

@@ -1,4 +1,4 @@
-"""What `flow.source` is told about time, checked and put into the schema."""
+"""What `flow.source` is given about time, checked and put into the schema."""
 
 from pyspark.sql.types import StructType, TimestampType
 

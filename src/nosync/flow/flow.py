@@ -37,7 +37,7 @@ from nosync.sources import rejection
 from nosync.sources.change_log import ChangeLog, reading_of
 from nosync.sources.input_log import logged
 from nosync.spark.operators import RULES
-from nosync.spark.session import active_or_local, adopt
+from nosync.spark.session import active_or_local, checked_session
 
 WATERMARK = re.compile(r"\bwatermark\b.{1,200}?\bdelay\s+of\b", re.IGNORECASE | re.DOTALL)
 
@@ -48,7 +48,7 @@ class Flow:
     def __init__(self, name: str, spark: SparkSession | None = None) -> None:
         check_name(name, "a flow")
         self.name = name
-        self.spark = adopt(spark or active_or_local())
+        self.spark = checked_session(spark or active_or_local())
         self._compiler = Compiler(Catalyst(self.spark), RULES, name)
         watermarks.listen()
         self._sources: dict[str, BoundSource] = {}
@@ -99,12 +99,12 @@ class Flow:
             raise Invalid(f'source "{name}" carries changes: stamp="{stamp}" is not possible', hint="Stamp a source that only adds rows.")
         columns, delay = with_event_time(name, source.columns, watermark, None)
         node = SourceNode(name, source.schema(self.spark), append_only=False, time=watermark[0] if watermark else None, delay=delay)
-        told = ledger(self._compiler, node, source.columns, source.key)
+        rows = ledger(self._compiler, node, source.columns, source.key)
         self._sources[name] = source.bound()
         self._compiler.graph.sources[name] = node
-        kept = [told[quoted(column.name)].alias(column.name, metadata=column.metadata) for column in columns.fields]
-        self._frames[name] = told.where(f"{REASON} is null").select(*kept)
-        self._add_view(f"{name}.rejected", rejection.refused(told, source.columns.names))
+        kept = [rows[quoted(column.name)].alias(column.name, metadata=column.metadata) for column in columns.fields]
+        self._frames[name] = rows.where(f"{REASON} is null").select(*kept)
+        self._add_view(f"{name}.rejected", rejection.refused(rows, source.columns.names))
         return self._frames[name]
 
     def _rejected(self, name: str) -> None:
@@ -116,7 +116,7 @@ class Flow:
     def view(self, name: str, query: DataFrame, emit: Literal["early", "final"] = "early", late: str | None = None) -> DataFrame:
         """Keeps the query's result up to date under a name, and returns a DataFrame to build further views on.
 
-        Windows over a watermarked column are told early, and corrected as rows arrive; with `emit="final"` once, when they have closed.
+        Windows over a watermarked column are emitted early, and corrected as rows arrive; with `emit="final"` once, when they have closed.
         `late` names a view of the rows that came too late for the query's windows.
         """
         self._check_name(name)

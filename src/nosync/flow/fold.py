@@ -34,7 +34,7 @@ def fold(
     rows to add, as tuples, dicts or Rows of the schema `output`. Rows once added stay.
 
     The same arguments must give the same answer: an epoch may be computed again. With `deterministic=False` they need not: states and what
-    was told are then taken from the log, and what is lost there on every tier cannot be had again.
+    was emitted are then taken from the log, and what is lost there on every tier cannot be had again.
 
     With `timers=True` it returns a third thing, a datetime or None: when the watermark passes that time, and no later call has said
     otherwise, it is called with no rows. A time that has passed already counts as soon as event time moves on. A key that is forgotten
@@ -55,12 +55,12 @@ def fold(
     for name in order:
         if not orderable(arrow_type(rows.schema[name].dataType, name)):
             raise Invalid(f'order_by="{name}" is {rows.schema[name].dataType.simpleString()}', hint="Order by numbers, times or texts.")
-    kept, told = _schema(rows, state, "state"), _schema(rows, output, "output")
+    kept, emitted = _schema(rows, state, "state"), _schema(rows, output, "output")
     by_name = StructType([StructField(name, rows.schema[name].dataType) for name in keys])
     places = tuple(names.index(name) for name in order)
     options = retractions, deterministic, timers, _naive(rows.schema)
-    folding = Folding(fn, by_name, StructType(list(rows.schema.fields)), kept, told, places, *options)
-    return rows.groupBy(*keys).applyInArrow(_at_once(folding), told)
+    folding = Folding(fn, by_name, StructType(list(rows.schema.fields)), kept, emitted, places, *options)
+    return rows.groupBy(*keys).applyInArrow(_at_once(folding), emitted)
 
 
 def _naive(schema: StructType) -> bool:

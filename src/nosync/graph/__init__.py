@@ -1,1 +1,1 @@
-"""The graph that a flow's queries become: operators, templates, traces, and what can be told by walking it."""
+"""The graph that a flow's queries become: operators, templates, traces, and what is known by walking it."""

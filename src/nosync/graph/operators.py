@@ -72,7 +72,7 @@ class Operator:
 
     @property
     def record(self) -> TraceName | None:
-        """The trace that holds what it told, where telling again might come out differently: a replay reads it there."""
+        """The trace that holds what it emitted, where computing it again might come out differently: a replay reads it there."""
         return None
 
     @property
@@ -130,7 +130,7 @@ class RegroupNode(Operator):
     evaluate: Branch
     gathered: GatheredNode
     payload: pa.Schema
-    settled: pa.Schema
+    results: pa.Schema
     empty: Java | None = None
     announced: bool = False
     limit: Limit | None = None

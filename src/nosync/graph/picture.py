@@ -9,7 +9,7 @@ from nosync.graph.nodes import Node, SourceNode, ViewNode
 from nosync.graph.operators import Operator
 from nosync.graph.templates import Branch, Piece
 from nosync.graph.walk import inputs
-from nosync.model.columns import TELLS
+from nosync.model.columns import PART
 from nosync.model.picture import CHANGE, Box
 
 LONGEST = 160
@@ -43,10 +43,10 @@ def _box(node: Node, graph: Graph, before: tuple[str, ...]) -> Box:
         case ViewNode():
             return _view_box(node, graph, before)
         case Operator():
-            told = node.account
-            keeps = f"{told.keeps}, until the watermark has passed" if node.expiries else told.keeps
+            account = node.account
+            keeps = f"{account.keeps}, until the watermark has passed" if node.expiries else account.keeps
             return Box(
-                node.name, "operator", node.kind, what=spoken(node.plan), keeps=keeps, why=told.why, costs=told.costs,
+                node.name, "operator", node.kind, what=spoken(node.plan), keeps=keeps, why=account.why, costs=account.costs,
                 steps=_steps(node.feed.piece), inputs=before, traces=node.traces,
             )  # fmt: skip
     raise AssertionError(node)
@@ -86,20 +86,20 @@ def cut(text: str) -> str:
 def _steps(piece: Piece) -> tuple[str, ...]:
     """What happens on the way. That both sides of a join go one way, as a union, is no step of the query."""
     sides = piece.children if isinstance(piece, Branch) and kind(piece.plan) == "Union" else [piece]
-    return tuple(dict.fromkeys(step for side in sides for step in _told(side)))
+    return tuple(dict.fromkeys(step for side in sides for step in _parts(side)))
 
 
-def _told(piece: Piece) -> Iterator[str]:
+def _parts(piece: Piece) -> Iterator[str]:
     if not isinstance(piece, Branch):
         return
     for child in piece.children:
-        yield from _told(child)
+        yield from _parts(child)
     name = kind(piece.plan)
     if isinstance(piece, OnTime):
         yield "where the watermark has not passed"
     elif isinstance(piece, TooLate):
         yield "where the watermark has passed"
-    elif name == "Filter" and TELLS not in str(piece.plan.condition().sql()):
+    elif name == "Filter" and PART not in str(piece.plan.condition().sql()):
         yield cut(f"where {piece.plan.condition().sql()}")
     elif name.endswith("EvalPython"):
         yield "Python functions"

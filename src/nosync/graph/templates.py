@@ -58,7 +58,7 @@ class Template:
         return len(self.carried) == 2
 
     def under(self, plan: Java, output: list[Java] | None = None) -> "Template":
-        """With one more node of Spark's plan on top, which passes on what is carried; it has the same columns unless told otherwise."""
+        """With one more node of Spark's plan on top, which passes on what is carried; the columns are the same unless given."""
         return Template(Branch(plan, [self.piece]), self.output if output is None else output, self.carried, self.append_only)
 
 

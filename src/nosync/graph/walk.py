@@ -46,7 +46,7 @@ def behind_views(nodes: Iterable[Node]) -> Iterator[SourceNode | Operator | Gath
             yield node
 
 
-def late(node: Node) -> bool:
+def reads_rejects(node: Node) -> bool:
     """Whether the node depends on rejected rows."""
     return any(isinstance(one, SourceNode) and one.name.endswith(".rejected") for one in upstream([node]))
 

@@ -15,7 +15,7 @@ from nosync.model.store import is_own_name
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What the home belongs to: written once, and again when a run starts with another program (see `Adopted`). Traces that it does
+    """What the home belongs to: written once, and again when a run starts with another program (see `TakenOver`). Traces that it does
     not name are dropped; their names are `retired`, and never used again.
 
     `fingerprints` say of each operator and view that keeps state what it computes; `feeders` of each trace which ones it is computed
@@ -93,7 +93,7 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True)
-class Adopted:
+class TakenOver:
     """A changed program took over behind an epoch. `layers` are what was rebuilt for it from all input. Traces that are `begun` have no
     history before the epoch given; `empty` ones were not rebuilt. `released` says up to where new sinks are done, `seen` the event times
     that rebuilding came across, with the epochs, as far back as anybody asks.
@@ -156,11 +156,11 @@ class Swept:
 
 
 Entry = (
-    Declared | Started | Opened | Computed | Merged | Restored | Adopted | RolledBack | Reached | Releasing | Released | Trimmed | Swept
+    Declared | Started | Opened | Computed | Merged | Restored | TakenOver | RolledBack | Reached | Releasing | Released | Trimmed | Swept
 )
 KINDS: dict[str, type[Entry]] = {
     kind.__name__.lower(): kind
-    for kind in (Declared, Started, Opened, Computed, Merged, Restored, Adopted, RolledBack, Reached, Releasing, Released, Trimmed, Swept)
+    for kind in (Declared, Started, Opened, Computed, Merged, Restored, TakenOver, RolledBack, Reached, Releasing, Released, Trimmed, Swept)
 }
 
 CHECKS = {kind: checks_of(kind) for kind in KINDS.values()}
@@ -171,7 +171,7 @@ def to_json(entry: Entry) -> dict[str, Any]:
     text: dict[str, Any] = {"entry": type(entry).__name__.lower()}
     for name in FIELDS[type(entry)]:
         text[name] = getattr(entry, name)
-    if isinstance(entry, Computed | Restored | Adopted):
+    if isinstance(entry, Computed | Restored | TakenOver):
         text["layers"] = [layer.to_json() for layer in entry.layers]
     if isinstance(entry, Merged):
         text["layer"] = entry.layer.to_json()
@@ -182,7 +182,7 @@ def from_json(text: dict[str, Any]) -> Entry:
     """The entry that the text says; `ValueError`, `KeyError` or `TypeError` where it says none."""
     values = {name: value for name, value in text.items() if name != "entry"}
     match text["entry"]:
-        case "computed" | "adopted":
+        case "computed" | "takenover":
             values["layers"] = tuple(LayerInfo.from_json(layer) for layer in values["layers"])
         case "merged":
             values["layer"] = LayerInfo.from_json(values["layer"])

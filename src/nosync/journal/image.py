@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from nosync.journal.entries import (
-    Adopted,
     Computed,
     Declared,
     Entry,
@@ -22,6 +21,7 @@ from nosync.journal.entries import (
     RolledBack,
     Started,
     Swept,
+    TakenOver,
     Trimmed,
     from_json,
     to_json,
@@ -96,14 +96,14 @@ class Image:
                 if entry.seen:
                     self.seen[entry.epoch] = entry.seen
                 self._count(entry, 1)
-                self._place(entry.layers)
+                self._add(entry.layers)
             case Merged():
-                self._place((entry.layer,))
+                self._add((entry.layer,))
             case Restored():
                 self._lose(frozenset(entry.lost))
                 self._replace(entry.layers)
                 self._reached_at_most(min((layer.lower - 1 for layer in entry.layers), default=self.epoch))
-            case Adopted():
+            case TakenOver():
                 self._replace(entry.layers)
                 self._reached_at_most(min((layer.lower - 1 for layer in entry.layers), default=self.epoch))
                 self.begun |= {trace: Begun(epoch, number, entry.empty) for trace, epoch in entry.begun.items()}
@@ -127,7 +127,7 @@ class Image:
         """What comes after is on no tier until a run says so."""
         self.reached = {tier: min(epoch, reached) for tier, reached in self.reached.items()}
 
-    def _place(self, layers: Iterable[LayerInfo]) -> None:
+    def _add(self, layers: Iterable[LayerInfo]) -> None:
         """Adds layers to their traces, and to the newest covers in the place of what they collapse."""
         for layer in layers:
             self.traces.setdefault(layer.trace, {}).setdefault(layer.range, []).append(layer)

@@ -19,7 +19,7 @@ from nosync.journal.names import RUNS, numbers_in, own, record_name, rollup_name
 from nosync.journal.past import TieredReader
 from nosync.journal.recent import Recent
 from nosync.journal.record import Record, decode, encode
-from nosync.journal.taken import telling
+from nosync.journal.taken import taken_files
 from nosync.model.errors import MALFORMED, Conflict, Corrupt, Fenced, OutcomeUnknown, Unavailable
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber
 from nosync.model.run import Runner
@@ -55,7 +55,7 @@ class Journal:
 
     def _begun(self, started: Started) -> bool:
         """Joins the history; False when an earlier run got one more record in before it was fenced."""
-        self.chain = chain = self._settled()
+        self.chain = chain = self._joined()
         self.image = chain.image()
         self.base, self.number, self.digest, self.origin = chain.base, chain.number, chain.digest, chain.origin
         self.before = self.image.started
@@ -75,7 +75,7 @@ class Journal:
             return False
         return True
 
-    def _settled(self) -> Chain:
+    def _joined(self) -> Chain:
         """The history to go on with, written into the home where the home lacks it."""
         while True:
             found = histories(self.disk, self.remote, detached=True, known=self.known)
@@ -118,9 +118,9 @@ class Journal:
                 if self.unsure is None:
                     self.unsure = encode(self.number + 1, self.run, self.digest, [*self.pending, *self.waiting.popleft()])
                     self.pending.clear()
-                self._settle(self.unsure)
+                self._write(self.unsure)
 
-    def _settle(self, record: Record) -> None:
+    def _write(self, record: Record) -> None:
         try:
             create(self.disk, record_name(record.number), record.content)
         except Conflict:
@@ -221,7 +221,7 @@ class Journal:
         from. A newer one in the home may be torn.
         """
         assert self.chain.rollup is not None
-        contents = telling(TieredReader(self.disk), self.base)
+        contents = taken_files(TieredReader(self.disk), self.base)
         contents[rollup_name(self.base, self.chain.rollup.image.epoch)] = self.chain.rollup.content()
         for name, content in contents.items():
             remote.replace(name, content)

@@ -34,14 +34,14 @@ class TieredReader:
             found |= store.sizes(folder)
         return {name: found[name] for name in own(found)}
 
-    def nearest(self, tell: "Callable[[TieredReader], T]") -> T:
-        """What the first stores tell. Farther ones are asked only where these lack something, which they say by `Corrupt`: an outage
+    def nearest(self, read: "Callable[[TieredReader], T]") -> T:
+        """What the first stores have. Farther ones are asked only where these lack something, which they say by `Corrupt`: an outage
         stops nobody who has all he needs at home.
         """
         for count in range(1, len(self._stores)):
             with suppress(Corrupt):
-                return tell(TieredReader(*self._stores[:count]))
-        return tell(self)
+                return read(TieredReader(*self._stores[:count]))
+        return read(self)
 
 
 def image_at(reader: TieredReader, now: Image, base: RecordNumber, epoch: Epoch, number: RecordNumber = NO_RECORD) -> Image:

@@ -6,7 +6,7 @@ During a long outage there are many of them, and every epoch asks. Called by the
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 
-from nosync.journal.entries import Adopted, Computed, Opened, Restored
+from nosync.journal.entries import Computed, Opened, Restored, TakenOver
 from nosync.journal.image import Image
 from nosync.journal.record import Record
 from nosync.model.identifiers import Epoch, RecordNumber
@@ -39,7 +39,7 @@ class Recent:
                     self._opened.add(record.number, entry.epoch - 1)
                 case Computed():
                     self._computed.add(record.number, entry.epoch - 1)
-                case Restored() | Adopted() if entry.layers:
+                case Restored() | TakenOver() if entry.layers:
                     self._computed.add(record.number, min(layer.lower for layer in entry.layers) - 1)
 
     def after(self, number: RecordNumber, most: int | None = None) -> list[Record]:
@@ -119,5 +119,5 @@ class Limits:
 def layers_of(record: Record) -> Iterable[LayerInfo]:
     """Layers that a record is not whole without."""
     for entry in record.entries:
-        if isinstance(entry, Computed | Restored | Adopted):
+        if isinstance(entry, Computed | Restored | TakenOver):
             yield from entry.layers

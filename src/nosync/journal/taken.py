@@ -98,7 +98,7 @@ def from_bytes(content: bytes | None) -> Tile | None:
         facts = json.loads(head)
         return Tile(Epoch(int(facts["highest"])), _slices_in(facts["latest"]), _marks_in(facts["counts"], rest))
     except MALFORMED:
-        return None  # whole, and yet not understood: the records tell
+        return None  # whole, and yet not understood: the records are read instead
 
 
 def _slices_in(latest: dict[str, Slice]) -> dict[str, Slice]:
@@ -117,7 +117,7 @@ def _marks_in(counts: dict[str, int], content: bytes) -> dict[str, Digests]:
 
 
 def tiles(names: Iterable[str], base: RecordNumber) -> list[str] | None:
-    """The fewest tiles that together tell of all records up to `base`, the newest first; None where some are missing."""
+    """The fewest tiles that together cover all records up to `base`, the newest first; None where some are missing."""
     ending: dict[RecordNumber, str] = {}
     for name in sorted(names, reverse=True):
         ending[numbers_in(name)[1]] = name  # of those with one end, the longest
@@ -130,8 +130,8 @@ def tiles(names: Iterable[str], base: RecordNumber) -> list[str] | None:
     return found
 
 
-def telling(reader: TieredReader, base: RecordNumber) -> dict[str, bytes]:
-    """Files, with their contents, that tell all that was taken in the records up to `base`: tiles, or segments where one is not whole."""
+def taken_files(reader: TieredReader, base: RecordNumber) -> dict[str, bytes]:
+    """Files, with their contents, that say all that was taken in the records up to `base`: tiles, or segments where one is not whole."""
     names = tiles(reader.sizes(TAKEN), base)
     contents = {name: reader.read(name) or b"" for name in names or ()}
     if names is not None and all(from_bytes(content) is not None for content in contents.values()):
@@ -215,7 +215,7 @@ def taken_from(
 
 
 def _parts(reader: TieredReader, base: RecordNumber, records: Sequence[Record], marks_of: MarksOf) -> list[Tile]:
-    """Oldest first; a single one, made of everything, where the tiles do not tell."""
+    """Oldest first; a single one, made of everything, where the tiles do not suffice."""
     names = tiles(reader.sizes(TAKEN), base)
     rolled = [from_bytes(reader.read(name)) for name in reversed(names or [])]
     known = [tile for tile in rolled if tile is not None]

@@ -1,8 +1,8 @@
-"""final: rows wait until their window has closed, and are then told once.
+"""final: rows wait until their window has closed, and are then emitted once.
 
 A row's *place* (its `_hash`) is eight bits of its own hash, then the time at which it closes. So what closes between two watermarks lies,
 in every layer, in one range for each of the 256 beginnings: nothing else is looked at, and work is in proportion to the change and to what
-closes. Rows that have been told are taken out of the state again.
+closes. Rows that have been emitted are taken out of the state again.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ class Released:
 
 
 def release(cover: Sequence[Layer], change: pa.RecordBatch, since: int | None, until: int | None) -> Released:
-    """`change` has the form of a diffs layer, unsorted. What closes after `since` (told by the epoch before) and up to `until` is released;
+    """`change` has the form of a diffs layer, unsorted. What closes after `since` (emitted before) and up to `until` is released;
     changes of what has closed come too late.
     """
     change = consolidate(change)

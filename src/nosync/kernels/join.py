@@ -4,7 +4,7 @@ Both sides are kept as diffs, sorted by the hash of the join key. Work is in pro
 other side are read for the keys of the change only, and each pair that may have changed is looked at once. A null in the key meets nothing;
 such rows are not kept.
 
-A change is told in *parts*: pairs (or, where only the left row counts, its matched rows), rows of the left without a match, rows of
+A change is emitted in *parts*: pairs (or, where only the left row counts, its matched rows), rows of the left without a match, rows of
 the right without one. With d for a change and 0, 1 for before and after, a pair's weight is dl * r0 + l1 * dr, a row's weight for
 having no match l1 * (no match after) - l0 * (no match before). Both hold where l0 was not read because nothing on the other side changed.
 """
@@ -27,8 +27,8 @@ from nosync.state.search import rows_of
 
 How = Literal["inner", "left", "right", "full", "single", "semi", "anti", "existence"]
 Ints = np.ndarray[tuple[int], np.dtype[np.int64]]
-MATCHED, LEFT, RIGHT = 0, 1, 2  # what a part tells
-PAIRS = 1 << 20  # told at a time
+MATCHED, LEFT, RIGHT = 0, 1, 2  # kinds of parts
+PAIRS = 1 << 20  # emitted at a time
 TOO_MANY = "[SCALAR_SUBQUERY_TOO_MANY_ROWS] More than one row returned by a subquery used as an expression."
 
 
@@ -36,13 +36,13 @@ TOO_MANY = "[SCALAR_SUBQUERY_TOO_MANY_ROWS] More than one row returned by a subq
 class Joining:
     """What to join. `left` and `right` name the key columns of the sides.
 
-    `told`: rows of these sides are told as they change, matched or not; whoever decides later which pairs count needs them.
+    `alone`: rows of these sides are emitted as they change, matched or not; whoever decides later which pairs count needs them.
     """
 
     how: How
     left: tuple[str, ...]
     right: tuple[str, ...]
-    told: tuple[int, ...] = ()
+    alone: tuple[int, ...] = ()
 
     @property
     def pairs(self) -> bool:
@@ -51,18 +51,18 @@ class Joining:
     @property
     def kept_left(self) -> bool:
         """Whether left rows without a match matter."""
-        return self.how in ("left", "full", "single", "anti", "existence") or LEFT in self.told
+        return self.how in ("left", "full", "single", "anti", "existence") or LEFT in self.alone
 
     @property
     def kept_right(self) -> bool:
-        return self.how in ("right", "full") or RIGHT in self.told
+        return self.how in ("right", "full") or RIGHT in self.alone
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """Some of the change: rows of `Joined.left` and `Joined.right` that belong together (None: no row of that side), and their weights."""
 
-    tells: int
+    kind: int
     left: Ints | None
     right: Ints | None
     weights: Ints
@@ -88,7 +88,7 @@ class _Side:
 
 @dataclass(slots=True)
 class Joined:
-    """`layers`: what each side keeps. `parts` tell the change by rows of `left` and `right`."""
+    """`layers`: what each side keeps. `parts` are the change, by rows of `left` and `right`."""
 
     layers: tuple[pa.RecordBatch, pa.RecordBatch]
     left: pa.RecordBatch
@@ -191,15 +191,15 @@ class _Meeting:
         if self.spec.pairs:
             yield from self._pairs()
         if how in ("semi", "existence"):
-            yield from _told(MATCHED, _weights(self.left, self.right_rows, matched=True))
+            yield from _parts(MATCHED, _weights(self.left, self.right_rows, matched=True))
         if how in ("left", "full", "single", "anti", "existence"):
-            yield from _told(LEFT, _weights(self.left, self.right_rows, matched=False))
+            yield from _parts(LEFT, _weights(self.left, self.right_rows, matched=False))
         if how in ("right", "full"):
-            yield from _told(RIGHT, _weights(self.right, self.left_rows, matched=False))
-        if LEFT in self.spec.told:
-            yield from _told(LEFT, self.left.change)
-        if RIGHT in self.spec.told:
-            yield from _told(RIGHT, self.right.change)
+            yield from _parts(RIGHT, _weights(self.right, self.left_rows, matched=False))
+        if LEFT in self.spec.alone:
+            yield from _parts(LEFT, self.left.change)
+        if RIGHT in self.spec.alone:
+            yield from _parts(RIGHT, self.right.change)
 
     def _pairs(self) -> Iterator[Part]:
         """Changed rows of the left with all they meet, then the others with changed rows of the right: no pair twice."""
@@ -214,17 +214,17 @@ class _Meeting:
 
 
 def _weights(side: _Side, others: tuple[Ints, Ints], matched: bool) -> Ints:
-    """How often each row is to be told for having (or not having) a match, now less before."""
+    """How often each row is to be emitted for having (or not having) a match, now less before."""
     was, now = ((rows > 0) == matched for rows in others)
     weights: Ints = side.after * now[side.group] - side.before * was[side.group]
     return weights
 
 
-def _told(tells: int, weights: Ints) -> Iterator[Part]:
+def _parts(kind: int, weights: Ints) -> Iterator[Part]:
     rows = np.flatnonzero(weights)
     if len(rows):
-        left, right = (None, rows) if tells == RIGHT else (rows, None)
-        yield Part(tells, left, right, weights[rows])
+        left, right = (None, rows) if kind == RIGHT else (rows, None)
+        yield Part(kind, left, right, weights[rows])
 
 
 def _products(left: Ints, left_group: Ints, right: Ints, right_group: Ints, groups: int) -> Iterator[tuple[Ints, Ints]]:

@@ -38,7 +38,7 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """`layer`: what is kept. `rows` go in or out, as `diffs` say. `refused`: events without effect, as often as they are to be told."""
+    """`layer`: what is kept. `rows` go in or out, as `diffs` say. `refused`: events without effect, as often as they are to be emitted."""
 
     layer: pa.RecordBatch
     hashes: Uint64s

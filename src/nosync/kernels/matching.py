@@ -23,7 +23,7 @@ PAIRS = "pairs"  # a column of the layers
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """Which rows to tell of a side; `single`: those without a match, and two matches are an error. `passing`: pairs go on as well."""
+    """Which rows of a side to emit; `single`: those without a match, and two matches are an error. `passing`: pairs go on as well."""
 
     wanted: Wanted
     side: int
@@ -32,19 +32,19 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """`layer` is what is kept. `told`: what is told of rows (`keys`), by their places, and how often."""
+    """`layer` is what is kept. `emitted`: by kind of part, which rows (of `keys`), and how often."""
 
     layer: pa.RecordBatch
     keys: list[pa.Array]
     hashes: np.ndarray
-    told: list[tuple[int, Ints, Ints]]
+    emitted: list[tuple[int, Ints, Ints]]
 
 
-def match(spec: Matching, cover: Sequence[Layer], hashes: np.ndarray, rows: Sequence[pa.Array], tells: Ints, diffs: Ints) -> Matched:
-    """`rows` are the side's columns, one row or more, in pairs (where `tells` is MATCHED) and in changed rows (where it is the side)."""
+def match(spec: Matching, cover: Sequence[Layer], hashes: np.ndarray, rows: Sequence[pa.Array], parts: Ints, diffs: Ints) -> Matched:
+    """`rows` are the side's columns, one row or more, in pairs (where `parts` is MATCHED) and in changed rows (where it is the side)."""
     order, starts = sort_by_key(hashes, rows)
     firsts = pa.array(order[starts])
-    keys, paired = [column.take(firsts) for column in rows], tells[order] == MATCHED
+    keys, paired = [column.take(firsts) for column in rows], parts[order] == MATCHED
     own, pairs = (np.add.reduceat(np.where(chosen, diffs[order], 0), starts) for chosen in (~paired, paired))
     found = lookup(cover, hashes[order[starts]], keys)
     before = found.additive("n"), found.additive(PAIRS) if PAIRS in found.names else np.zeros(len(starts), np.int64)
@@ -54,13 +54,13 @@ def match(spec: Matching, cover: Sequence[Layer], hashes: np.ndarray, rows: Sequ
     groups = Groups(hashes[order[starts]], keys, after[0], {PAIRS: after[1]}, {})
     changed = np.flatnonzero((own != 0) | (pairs != 0))
     layer = (groups if len(changed) == len(groups) else groups.take(changed)).to_batch()
-    return Matched(layer, keys, groups.hashes, list(_told(spec, before, after)))
+    return Matched(layer, keys, groups.hashes, list(_parts(spec, before, after)))
 
 
-def _told(spec: Matching, before: tuple[Ints, Ints], after: tuple[Ints, Ints]) -> Iterator[tuple[int, Ints, Ints]]:
-    for tells, matched in ((MATCHED, True), (spec.side, False)):
+def _parts(spec: Matching, before: tuple[Ints, Ints], after: tuple[Ints, Ints]) -> Iterator[tuple[int, Ints, Ints]]:
+    for part, matched in ((MATCHED, True), (spec.side, False)):
         if spec.wanted == "both" or matched == (spec.wanted == "matched"):
             weights = after[0] * ((after[1] > 0) == matched) - before[0] * ((before[1] > 0) == matched)
             rows = np.flatnonzero(weights)
             if len(rows):
-                yield tells, rows, weights[rows]
+                yield part, rows, weights[rows]

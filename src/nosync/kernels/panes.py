@@ -1,8 +1,8 @@
 """panes: sliding windows share what they have in common.
 
-A row is added once, to the *pane* of its key: the stretch of one slide that it falls into. Where windows are told once, a window is the sum
+A row is added once, to the *pane* of its key: the stretch of one slide that it falls into. Of windows emitted once, each is the sum
 of its panes, taken when it closes: an epoch costs its change once, not once for each window, and for each window that closes the panes it
-is made of. Where they are told early, the panes of an epoch's change are spread over their windows: rows are not.
+is made of. Where they are emitted early, the panes of an epoch's change are spread over their windows: rows are not.
 
 A pane is known by the last window that it is part of, and begins with it. The upper bits of its hash are those of its key alone, so that
 all panes of a key lie in one shard.
@@ -27,9 +27,9 @@ _KEY = np.uint64((1 << 64) - 1 - PANE)
 
 @dataclass(frozen=True, slots=True)
 class Panes:
-    """Windows of `size` microseconds, one every `slide`; the window is key column `place`."""
+    """Windows of `size` microseconds, one every `slide`; the window is the key column `index`."""
 
-    place: int
+    index: int
     size: int
     slide: int
 
@@ -48,29 +48,29 @@ def closed(spec: Accumulation, panes: Panes, cover: Sequence[Layer], since: int 
     if found is None:
         return None
     groups = from_batch(found, len(spec.keys), spec.best)
-    starts = times(groups.keys[panes.place], 0)
-    window = groups.keys.pop(panes.place).type
-    told = []
+    starts = times(groups.keys[panes.index], 0)
+    window = groups.keys.pop(panes.index).type
+    closing = []
     for end in panes.ends(starts, since, until):
         mine = groups.take(np.flatnonzero((starts >= end - panes.size) & (starts < end)))
         mine.hashes = mine.hashes & _KEY  # all panes of a key as one
         whole = collapse(spec, mine)
         whole.hashes = whole.hashes | np.uint64(end // panes.slide & PANE)
         ends = np.full(len(whole), end, np.int64)
-        whole.keys.insert(panes.place, _between(window, ends - panes.size, ends))
-        told.append(whole)
-    return _alive(concat(told)) if told else None
+        whole.keys.insert(panes.index, _between(window, ends - panes.size, ends))
+        closing.append(whole)
+    return _alive(concat(closing)) if closing else None
 
 
 def spread(spec: Accumulation, panes: Panes, change: Groups, until: int | None) -> Groups:
     """The change of every window that is open and that one of the changed panes is part of."""
-    starts, window = times(change.keys[panes.place], 0), change.keys[panes.place].type
+    starts, window = times(change.keys[panes.index], 0), change.keys[panes.index].type
     parts = []
     for before in range(0, panes.size, panes.slide):
         ends = starts - before + panes.size
         chosen = np.flatnonzero(ends > until) if until is not None else np.arange(len(ends))
         part, ends = change.take(chosen), ends[chosen]
-        part.keys[panes.place] = _between(window, ends - panes.size, ends)
+        part.keys[panes.index] = _between(window, ends - panes.size, ends)
         part.hashes = (part.hashes & _KEY) | (ends // panes.slide & PANE).astype(np.uint64)
         parts.append(part)
     return collapse(spec, concat(parts))
@@ -81,7 +81,7 @@ def _panes_between(panes: Panes, cover: Sequence[Layer], since: int | None, unti
     pieces = []
     for layer in cover:
         for number, block in enumerate(layer.blocks):
-            column = layer.column(number, f"k{panes.place}")
+            column = layer.column(number, f"k{panes.index}")
             starts = times(column, 0) if column is not None else np.zeros(0, np.int64)
             chosen = (starts <= until - panes.slide) & (starts < NEVER - panes.size)
             if since is not None:

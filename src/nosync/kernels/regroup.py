@@ -1,6 +1,6 @@
 """regroup: keep the rows of every group, and for the touched groups let somebody else recompute the result.
 
-`gather` adds the change to the kept rows and hands out all rows of each touched group; `settle` takes the recomputed results
+`gather` adds the change to the kept rows and hands out all rows of each touched group; `replace_results` takes the recomputed results
 and emits their difference to the previous ones. In between stands whatever the query says. Work is in proportion
 to the touched groups. A group that has become empty is announced by a *ghost*: one of the changed rows, marked.
 """
@@ -52,7 +52,7 @@ def gather(cover: Sequence[Layer], change: pa.RecordBatch, keys: int, announced:
     return Gathered(layer, rows, ghosts)
 
 
-def settle(
+def replace_results(
     cover: Sequence[Layer], results: pa.RecordBatch, ghosts: np.ndarray, keys: int, closed: Expired | None = None
 ) -> pa.RecordBatch:
     """The difference between the new results of the touched groups and the previous ones, in the form of a diffs layer.

@@ -9,7 +9,7 @@ BLOOM = "_bloom"  # in layers: the Bloom filter of a block
 GHOST = "_ghost"  # whether the row stands for nothing but its group
 GROUP = "_group"  # the bytes of a group's key
 SIDE = "_side"  # of a join: which one a row comes from
-TELLS = "_tells"  # of a join: which side a row speaks for, or that it is a pair
+PART = "_part"  # of a join: whether a row is a pair, or a row of one side
 SHARD = "_shard"  # where a blob goes
 RAW, REASON, FILE = REJECTION = ("_raw", "_reason", "_file")  # of a row that does not fit: its text, why, and where it was read
 POSITION = ("_p0", "_p1", "_p2")  # of a row in its input, compared from left to right

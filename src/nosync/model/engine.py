@@ -16,7 +16,7 @@ Targets = Mapping[TraceName, frozenset[HashRange]]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The layers of an epoch, rows and rejected rows by source, and whatever else is worth telling.
+    """The layers of an epoch, rows and rejected rows by source, and whatever else is worth reporting.
 
     `seen` is the newest event time by source, `late` the rows by operator whose window had closed.
     """
@@ -33,7 +33,7 @@ class Engine(Protocol):
     """A pure function of recorded input and earlier state, apart from the layers that it writes under names never used before."""
 
     def prepare(self, opened: Any) -> None:
-        """Told of an epoch that will be computed next, while the one before is: what takes time and needs no state can be done now."""
+        """Called with an epoch that will be computed next, while the one before is: what takes time and needs no state can be done now."""
 
     def compute(
         self,

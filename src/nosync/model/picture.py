@@ -86,7 +86,7 @@ class Picture:
 @dataclass(frozen=True, slots=True)
 class Figures:
     """What a box's state takes now. `rows` as they lie in the layers: a row that changed may lie in several. `millis`: of its slowest task
-    in a usual epoch, where a run has told.
+    in a usual epoch, where a run has reported one.
     """
 
     rows: int

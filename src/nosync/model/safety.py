@@ -48,10 +48,10 @@ def safe_points(computed: Epoch, tiers: Iterable[Standing]) -> dict[str, Epoch]:
 
 def releasable(release: Release, computed: Epoch, opened_by: Callable[[RecordNumber], Epoch], tiers: Iterable[Standing]) -> Epoch:
     """The newest epoch that a sink may have. `opened_by` says up to which one all was opened in the records up to some number."""
-    places = list(tiers)
+    known = list(tiers)
     if release == "safe":
-        return min([computed, *(tier.epoch for tier in places)])
-    return min(computed, opened_by(min((tier.number for tier in places), default=NO_RECORD)))
+        return min([computed, *(tier.epoch for tier in known)])
+    return min(computed, opened_by(min((tier.number for tier in known), default=NO_RECORD)))
 
 
 def trimmable(safe: Epoch, released: Iterable[Epoch]) -> Epoch:

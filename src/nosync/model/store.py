@@ -1,8 +1,8 @@
-"""What a place must be able to do to hold a flow's journal and layers.
+"""What a store must be able to do to hold a flow's journal and layers.
 
 Names are relative, with slashes.
 A call that fails says what is known: `Unavailable` (nothing was written), `OutcomeUnknown` (read back first).
-The simulation has places of its own that fail in every way these errors allow.
+The simulation has stores of its own that fail in every way these errors allow.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from nosync.model.errors import Corrupt
 
 
 def is_name(text: object) -> bool:
-    """Whether a text can name a file of a store: it leads to no other place, however it was come by."""
+    """Whether a text can name a file of a store: it leads to no other file, however it was come by."""
     return isinstance(text, str) and "\0" not in text and not any(part in ("", ".", "..") for part in text.split("/"))
 
 
@@ -97,5 +97,5 @@ class Remote(Store, Carrier, Protocol):
 
 
 def fingerprint(content: bytes) -> str:
-    """Tells whether bytes are still what they were."""
+    """Shows whether bytes are still what they were."""
     return hashlib.blake2b(content, digest_size=8).hexdigest()

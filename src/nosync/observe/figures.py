@@ -18,9 +18,9 @@ def figures_of(picture: Picture, image: Image, progress: Sequence[Mapping[str, A
 
 def _figures(box: Box, image: Image, times: Mapping[str, list[float]]) -> Figures:
     newest = [layer for trace in box.traces for found in image.newest.get(trace, {}).values() for layer in found]
-    told = [median(times[trace]) for trace in box.traces if times.get(trace)]
+    medians = [median(times[trace]) for trace in box.traces if times.get(trace)]
     rows, size = sum(layer.rows for layer in newest), sum(layer.bytes for layer in newest)
-    return Figures(rows, len(newest), size, round(sum(told), 1) if told else None)
+    return Figures(rows, len(newest), size, round(sum(medians), 1) if medians else None)
 
 
 def _times(progress: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:

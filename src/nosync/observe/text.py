@@ -1,4 +1,4 @@
-"""A flow's graph in words: one tree for each view and sink, in the manner of `DataFrame.explain`. What was told above is only named."""
+"""A flow's graph in words: one tree for each view and sink, in the manner of `DataFrame.explain`. What was printed above is only named."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,22 +10,22 @@ NO_FIGURES: Mapping[str, Figures] = {}
 
 def in_words(picture: Picture, figures: Mapping[str, Figures] = NO_FIGURES) -> str:
     """The whole flow. With `figures`, also what each state takes now."""
-    told: set[str] = set()
+    printed: set[str] = set()
     boxes = {box.id: box for box in picture.boxes}
     lines = [f'Flow "{picture.flow}"']
     read = {name for box in picture.boxes for name in box.inputs}
     alone = [box for box in picture.boxes if box.id not in read and box.sort in ("source", "operator")]
     for end in [*picture.ends(), *alone]:
-        if end.id not in told:
-            lines += ["", *_tree(end, picture, boxes, figures, told)]
+        if end.id not in printed:
+            lines += ["", *_tree(end, picture, boxes, figures, printed)]
     return "\n".join(map(visible, lines))
 
 
-def _tree(box: Box, picture: Picture, boxes: Mapping[str, Box], figures: Mapping[str, Figures], told: set[str]) -> Iterator[str]:
-    if box.id in told:
+def _tree(box: Box, picture: Picture, boxes: Mapping[str, Box], figures: Mapping[str, Figures], printed: set[str]) -> Iterator[str]:
+    if box.id in printed:
         yield f"{title(box)}, see above"
         return
-    told.add(box.id)
+    printed.add(box.id)
     yield title(box)
     below = [boxes[name] for name in box.inputs]
     gutter = ":  " if below else "   "
@@ -33,7 +33,7 @@ def _tree(box: Box, picture: Picture, boxes: Mapping[str, Box], figures: Mapping
         yield f"{gutter}{name:<7}{words}"
     for number, child in enumerate(below):
         last = number == len(below) - 1
-        first, *rest = _tree(child, picture, boxes, figures, told)
+        first, *rest = _tree(child, picture, boxes, figures, printed)
         yield ("+- " if last else ":- ") + first
         yield from (("   " if last else ":  ") + line for line in rest)
 

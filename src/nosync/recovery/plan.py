@@ -28,7 +28,7 @@ class Shape:
     """What the plan must know of a program: who feeds whom (all the way up, itself included), and the traces of sinks.
 
     `stepwise` traces come out right only epoch by epoch. `unrepeatable` ones cannot be computed again at all; some of them are `records` of
-    what was told in each epoch, and whoever stands on them reads it there.
+    what was emitted in each epoch, and whoever stands on them reads it there.
     """
 
     feeders: Mapping[TraceName, frozenset[TraceName]]
@@ -68,12 +68,12 @@ def plan(image: Image, survey: Survey, shape: Shape) -> Plan | None:
     """The plan for the newest epoch that can be reached; None when layers are gone for good. There is no way back behind a change of the
     program, nor behind what a sink has been given.
     """
-    told = [begun.epoch for begun in image.begun.values()] + [image.released.get(sink, 0) for sink in shape.sinks.values()]
+    fixed = [begun.epoch for begun in image.begun.values()] + [image.released.get(sink, 0) for sink in shape.sinks.values()]
     epoch, lost = image.epoch, _lost_inputs(image, survey)
     while True:
         found = _plan_for(epoch, image, survey, shape)
         given_up = min(lost, default=epoch + 1) <= epoch or _lost_for_now(image, survey, shape, epoch)
-        if found is not None or not given_up or epoch <= max(told, default=0):
+        if found is not None or not given_up or epoch <= max(fixed, default=0):
             return found
         epoch -= 1
 
@@ -226,19 +226,19 @@ def _below(job: Recompute, readable: Layers, shape: Shape) -> set[str]:
     closure = _closure(job, shape)
     parts = [part for part in readable if part[0] in closure and part[0] not in {*shape.sinks, *shape.records}]
     found = {layer.path for part in parts for layer in cover(readable[part], job.first - 1)}
-    return found | {layer.path for layer in told(readable, job, closure & shape.records)}
+    return found | {layer.path for layer in recorded(readable, job, closure & shape.records)}
 
 
-def told(layers: Layers, job: Recompute, records: Iterable[TraceName]) -> list[LayerInfo]:
+def recorded(layers: Layers, job: Recompute, records: Iterable[TraceName]) -> list[LayerInfo]:
     """What records hold of the epochs of a job."""
     of_them = [layer for part, found in layers.items() if part[0] in records for layer in leaf_layers(found)]
     return [layer for layer in of_them if job.first <= layer.lower and layer.upper <= job.last + 1]
 
 
 def _has_records(job: Recompute, traces: Layers, readable: Layers, shape: Shape) -> bool:
-    """Whether all that was told in these epochs can be read, epoch by epoch where it is needed so."""
+    """Whether all that was emitted in these epochs can be read, epoch by epoch where it is needed so."""
     wanted = _closure(job, shape) & shape.records
-    there = {layer.path for layer in told(readable, job, wanted)}
+    there = {layer.path for layer in recorded(readable, job, wanted)}
     known = [leaf for part, layers in traces.items() if part[0] in wanted for leaf in leaf_layers(layers)]
     return all(leaf.path in there for leaf in known if leaf.lower <= job.last and leaf.upper > job.first)
 

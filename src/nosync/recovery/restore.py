@@ -19,7 +19,7 @@ from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, TraceName, e
 from nosync.model.layers import Covers, Kind, LayerInfo
 from nosync.model.status import Recovery
 from nosync.model.store import Disk, Remote
-from nosync.recovery.plan import Plan, Recompute, Shape, plan, told
+from nosync.recovery.plan import Plan, Recompute, Shape, plan, recorded
 from nosync.recovery.steps import Steps, parts_of
 from nosync.recovery.survey import Verify, intact, survey
 from nosync.state.leaves import leaf_layers, within
@@ -167,7 +167,7 @@ class _Restoration:
         self.done.epoch, self.done.recomputed, self.done.jobs = self.journal.image.epoch, len(made), len(chosen.jobs)
 
     def _blanks(self, job: Recompute, made: Sequence[LayerInfo], kinds: Mapping[str, Kind]) -> list[LayerInfo]:
-        """Where several epochs were computed as one and came to nothing, a layer says so: nobody can tell of those between any more."""
+        """Where several epochs were computed as one and came to nothing, a layer says so: those between cannot be told apart any more."""
         if job.first == job.last:
             return []
         silent = [part for part in parts_of(job) if part not in {(layer.trace, layer.range) for layer in made}]
@@ -235,7 +235,7 @@ def _remade(leaf: LayerInfo, jobs: Iterable[Recompute]) -> bool:
 
 
 def _vanished(image: Image, job: Recompute, made: Iterable[LayerInfo]) -> tuple[str, ...]:
-    """Layers that tell of no epoch any more: of several epochs that were computed as one, since some of their neighbours are lost and may
+    """Layers that stand for no epoch any more: of several epochs that were computed as one, since some of their neighbours are lost and may
     have undone what they say; of one that came to nothing.
     """
     written = {(layer.trace, layer.range) for layer in made}
@@ -254,7 +254,7 @@ def _as_of(image: Image, made: Sequence[LayerInfo], job: Recompute, records: fro
         if trace not in records:
             return known.covers(trace, job.first - 1)
         ranges = known.traces.get(trace, {})
-        return {held: tuple(told({(trace, held): layers}, job, records)) for held, layers in ranges.items()}
+        return {held: tuple(recorded({(trace, held): layers}, job, records)) for held, layers in ranges.items()}
 
     return covers
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from nosync.journal.chain import Chain
-from nosync.journal.entries import Adopted, Computed, Merged, Opened, Restored, Started
+from nosync.journal.entries import Computed, Merged, Opened, Restored, Started, TakenOver
 from nosync.journal.image import Image
 from nosync.journal.names import INPUT, LAYERS
 from nosync.model.identifiers import RecordNumber
@@ -40,7 +40,7 @@ def doubtful(chain: Chain, synced: RecordNumber, boot: str) -> frozenset[str]:
             if record.number <= synced or written == boot:
                 continue
             match entry:
-                case Computed() | Restored() | Adopted():
+                case Computed() | Restored() | TakenOver():
                     found.update(layer.path for layer in entry.layers)
                 case Merged():
                     found.add(entry.layer.path)

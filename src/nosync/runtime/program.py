@@ -48,9 +48,9 @@ class Program:
         views = {view.name: record_of(view).to_json() for view in self.graph.views.values()}
         sinks = {name: {"trace": self.graph.sinks[name].trace, "release": sink.release} for name, sink in self.sinks.items()}
         feeding = {name: sorted(needed) for name, needed in feeders(self.graph).items()}
-        told = self.picture().to_json(), self._stepwise(), unrepeatable(self.graph), records(self.graph), sorted(retired)
+        more = self.picture().to_json(), self._stepwise(), unrepeatable(self.graph), records(self.graph), sorted(retired)
         tables = {table.name: table.version for table in self.graph.statics}
-        return Declared(self.name, shards, settings_of(self.spark), fingerprints, views, sinks, feeding, *told, tables)
+        return Declared(self.name, shards, settings_of(self.spark), fingerprints, views, sinks, feeding, *more, tables)
 
     def _states(self) -> list[tuple[Operator | ViewNode, str]]:
         """What keeps state, with its fingerprint. The output of a sink is its own, whatever views there are."""

@@ -7,7 +7,7 @@ Rebuilding goes the way of recovery: all epochs as one job that writes the trace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nosync.journal.entries import Adopted, Declared, Opened
+from nosync.journal.entries import Declared, Opened, TakenOver
 from nosync.journal.image import RECENT, Image
 from nosync.journal.journal import Journal
 from nosync.journal.past import TieredReader, openings
@@ -101,7 +101,7 @@ class Taking:
         first = Epoch(1) if change.stepwise else epoch
         begun = dict.fromkeys(change.targets, first if rebuilding else epoch + 1)
         released = dict.fromkeys(change.sinks, first - 1 if rebuilding else epoch)
-        self.journal.append(change.declaration, Adopted(epoch, layers, begun, not rebuilding, released, seen))
+        self.journal.append(change.declaration, TakenOver(epoch, layers, begun, not rebuilding, released, seen))
         host.step()  # nor make it undone once a sink has something of it
         fresh = found.fresh
         return Takeover(epoch, found.kept, fresh if rebuilding else (), () if rebuilding else fresh, found.gone)

@@ -30,7 +30,7 @@ UNORDERED = (ArrayType, MapType, StructType, VariantType)
 
 @dataclass(frozen=True)
 class Reading:
-    """How `flow.source` was told to take the rows of a source. `key` is empty where every row counts by itself."""
+    """How `flow.source` is to take the rows of a source. `key` is empty where every row counts by itself."""
 
     key: tuple[str, ...] = ()
     op_column: str | None = None
@@ -121,8 +121,8 @@ class ChangeLog:
 
     def _unknown(self) -> Column:
         word = F.coalesce(_column(self.op_column).cast("string"), F.lit("null"))
-        told = F.concat(F.lit(f'{self.op_column}: "'), word, F.lit('" is no change'))
-        return F.when(self._word.isin(*REPLACING), F.lit("an update without a key: nobody knows what it replaces")).otherwise(told)
+        unknown = F.concat(F.lit(f'{self.op_column}: "'), word, F.lit('" is no change'))
+        return F.when(self._word.isin(*REPLACING), F.lit("an update without a key: nobody knows what it replaces")).otherwise(unknown)
 
     def _enveloped(self, events: DataFrame) -> DataFrame:
         """One row, one change; or two, where an update has no key."""
@@ -133,10 +133,10 @@ class ChangeLog:
         known = self._word.isin(*BEFORE, *(word for _, words, _ in steps for word in words))
         reason = F.coalesce(F.col(REASON), *absent, F.when(~F.coalesce(known, F.lit(False)), self._unknown()))
         nothing = F.array(F.struct(F.col("after").alias("row"), F.lit(0).alias("effect")))
-        told = events.withColumn(REASON, reason)
-        told = told.withColumn("_image", F.explode(F.when(F.col(REASON).isNull() & (F.size(images) > 0), images).otherwise(nothing)))
+        opened = events.withColumn(REASON, reason)
+        opened = opened.withColumn("_image", F.explode(F.when(F.col(REASON).isNull() & (F.size(images) > 0), images).otherwise(nothing)))
         columns = [F.col("_image.row").getField(name).alias(name) for name in self.columns.names]
-        return self._selected(told, columns, F.col(REASON), F.col("_image.effect"))
+        return self._selected(opened, columns, F.col(REASON), F.col("_image.effect"))
 
     def _selected(self, events: DataFrame, columns: list[Column], reason: Column, effect: Column) -> DataFrame:
         event = F.to_json(F.struct(*map(_column, self.given.names)))

@@ -26,7 +26,7 @@ from nosync.model.errors import Unavailable, reading
 from nosync.model.source import Slice
 from nosync.model.store import checked, fingerprint
 from nosync.state.private import make_folder
-from nosync.store.disk import told, whole_file
+from nosync.store.disk import failing_as, whole_file
 
 RESTORE = "Start again: it is fetched from the remote if that has it, else its epoch is rolled back."
 
@@ -94,7 +94,7 @@ class InputLog:
     def _stored(self, slice: Slice) -> pa.Table:
         """The rows of a slice; `Corrupt` where its file is not what was written."""
         path = self.folder / checked(slice["file"])
-        with told(f'"{path}" could not be read'):
+        with failing_as(f'"{path}" could not be read'):
             content = path.read_bytes()
         with reading(f'"{path}", rows of source "{self.name}",', RESTORE):
             return fitted(_table_in(content), arrow_schema(self.schema, f'source "{self.name}"'))

@@ -35,11 +35,11 @@ def reasons(format: str, schema: StructType, options: dict[str, Any]) -> Column:
     return F.when(found == "", F.lit(whole)).otherwise(found)
 
 
-def refused(told: DataFrame, columns: Sequence[str]) -> DataFrame:
+def refused(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     """What a ledger refused, in the form of rejected rows."""
     row = F.to_json(F.struct(*(F.col(quoted(column)) for column in columns)))
-    told = told.where(f"{REASON} is not null").withColumn(RAW, F.coalesce(RAW, row))
-    return told.select(*(F.col(f"_{name}").alias(name) for name in ("raw", "reason", "file", "epoch")))
+    rows = rows.where(f"{REASON} is not null").withColumn(RAW, F.coalesce(RAW, row))
+    return rows.select(*(F.col(f"_{name}").alias(name) for name in ("raw", "reason", "file", "epoch")))
 
 
 def _strings(options: dict[str, Any]) -> dict[str, str]:

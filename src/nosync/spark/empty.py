@@ -11,7 +11,7 @@ from nosync.model.columns import COUNT, HASH, ROW
 
 
 def empty_result(session: SparkSession, node: RegroupNode) -> pa.RecordBatch | str:
-    """What an aggregate without a key answers over no rows, as the one row it settles on; in words where it fails over no rows."""
+    """What an aggregate without a key answers over no rows, as its one row; in words where it fails over no rows."""
     catalyst = Catalyst(session)
     whole: Java = node.empty
     below = items(whole.children())[0]
@@ -25,5 +25,5 @@ def empty_result(session: SparkSession, node: RegroupNode) -> pa.RecordBatch | s
     except (PySparkException, JavaError) as error:
         return words_of(error)
     arrays = {HASH: pa.array([42], pa.uint64()), ROW: table.column(ROW).combine_chunks().view(pa.uint64())}
-    arrays |= {f.name: table.column(f.name).combine_chunks().cast(f.type) for f in node.settled}
+    arrays |= {f.name: table.column(f.name).combine_chunks().cast(f.type) for f in node.results}
     return pa.RecordBatch.from_pydict(arrays | {COUNT: pa.array([1], pa.int64())})

@@ -119,8 +119,8 @@ class SparkEngine:
         with self._preparing:
             ahead, self._ahead = self._ahead, None
         if ahead is not None and targets is None and [ahead[0]] == list(openings):
-            first.adopt(ahead[1])
-        receipts = first.run(late=False)
+            first.use(ahead[1])
+        receipts = first.run()
         self._read_lately = first.read
         for name, found in taken.items():
             unread = name not in first.observed and any(sources[name].rows(slice) is None for slice in found)
@@ -129,8 +129,8 @@ class SparkEngine:
         rows = {name: self._rows(name, found, first) for name, found in taken.items()}
         rejected = self._rejected(taken, first)
         rejected |= self._refused(taken, receipts)
-        late = self._job(openings, covers, targets, seen, self._rejected_rows(openings, rejected)).run(late=True)
-        receipts = agreed(receipts + late)
+        rest = self._job(openings, covers, targets, seen, self._rejected_rows(openings, rejected)).run(of_rejects=True)
+        receipts = agreed(receipts + rest)
         layers = tuple(receipt.layer for receipt in receipts if receipt.layer)
         return Outcome(layers, rows, rejected, receipts, seen_times(first.observed), late_counts(first.observed))
 

@@ -22,8 +22,7 @@ from nosync.graph.nodes import Node, SourceNode, ViewNode
 from nosync.graph.operators import GatheredNode, Operator
 from nosync.graph.templates import Branch, Hole, Piece
 from nosync.graph.traces import traces_of, wanted_ends
-from nosync.graph.walk import behind_views, inputs, read_by, stateful, timeless
-from nosync.graph.walk import late as late_node
+from nosync.graph.walk import behind_views, inputs, read_by, reads_rejects, stateful, timeless
 from nosync.model.columns import DIFF, GHOST, HASH, ROW, SHARD
 from nosync.model.engine import CoversOf, Targets
 from nosync.model.hash_range import HashRange
@@ -118,14 +117,14 @@ class EpochJob:
         for source in self.setting.graph.sources.values():
             if id(source) in sources and self._moves(source):
                 self.plan(source)
-        ends = self._ends(late=False)
+        ends = self._ends(of_rejects=False)
         for node in ends:
             if isinstance(node, ViewNode) and id(node) not in self.kept and timeless(node):
                 self.kept[id(node)] = self._retain(node)
         if len(ends) == len(self.kept) == 1:
             plan_now(self.kept[id(ends[0])])
 
-    def adopt(self, prepared: "EpochJob") -> None:
+    def use(self, prepared: "EpochJob") -> None:
         """Goes on with what another job of the same epoch has put together."""
         self.frames, self.kept = prepared.frames, prepared.kept
 
@@ -134,12 +133,12 @@ class EpochJob:
         """Which sources were read through Spark."""
         return frozenset(id(node) for node in self.setting.graph.sources.values() if id(node) in self.frames)
 
-    def run(self, late: bool) -> list[Receipt]:
+    def run(self, of_rejects: bool = False) -> list[Receipt]:
         """Runs the job and returns one receipt per trace and shard that had something to do.
 
-        `late`: only what depends on rejected rows, which are known once all the rest has run; else only that rest.
+        `of_rejects`: only what depends on rejected rows, which are known once all the rest has run; else only that rest.
         """
-        ends = self._ends(late)
+        ends = self._ends(of_rejects)
         if not ends:
             return []
         self.receipts.value = []
@@ -149,7 +148,7 @@ class EpochJob:
         else:
             self._run_plan([self._end(node) for node in ends])
         receipts = agreed([receipt for receipt in self.receipts.value if receipt.epoch == self.lower])
-        if not late and self.targets is None:
+        if not of_rejects and self.targets is None:
             self.setting.lately = Counter()
             for receipt in receipts:
                 self.setting.lately[receipt.trace] += receipt.rows
@@ -175,7 +174,7 @@ class EpochJob:
         """Reads a source that nothing else has read in this epoch, for the sake of its counts."""
         self.observed |= run(self.changes[source]().agg(F.count(F.lit(1))))
 
-    def _ends(self, late: bool) -> list[Node]:
+    def _ends(self, of_rejects: bool) -> list[Node]:
         """What nothing else is computed from, and what is new in it."""
         graph = self.setting.graph
         if self.targets is not None:
@@ -183,7 +182,7 @@ class EpochJob:
         else:
             ends = [view for view in graph.queries if view.feed is not None]
             ends += [operator for operator in graph.operators if not self.consumers.get(id(operator))]
-        return [node for node in ends if late_node(node) == late and self._moves(node)]
+        return [node for node in ends if reads_rejects(node) == of_rejects and self._moves(node)]
 
     def _end(self, node: Node) -> DataFrame:
         if isinstance(node, ViewNode):

@@ -1,4 +1,4 @@
-"""Receipts: what a task tells the driver about the layer it wrote.
+"""Receipts: what a task reports to the driver about the layer it wrote.
 
 They ride on a Spark accumulator, beside the data. A retried or speculative task may hand in a second one: equal checksums are the
 same work done twice, different ones mean that the query is not deterministic.

@@ -51,7 +51,7 @@ def active_or_local() -> SparkSession:
     return session
 
 
-def adopt(spark: SparkSession) -> SparkSession:
+def checked_session(spark: SparkSession) -> SparkSession:
     """The session a flow is declared in. On this machine its workers shall run this very Python, not the first on the PATH."""
     if not is_classic(spark):
         raise Invalid("nosync needs classic PySpark", hint="Start Spark with a master, not with Spark Connect.")

@@ -15,7 +15,7 @@ from nosync.model.identifiers import Epoch, Shard, TraceName
 from nosync.model.layers import Covers, Kind, LayerInfo
 from nosync.model.shards import shard_of, shard_ranges
 from nosync.spark.receipts import Receipt
-from nosync.spark.worker import settle_in
+from nosync.spark.worker import warm_up
 from nosync.state.cache import LayerCache
 from nosync.state.cover import overlapping
 from nosync.state.layer import Layer, split_blocks, write_layer
@@ -67,7 +67,7 @@ class Work:
     def hand_in(
         self, shard: Shard, rows: int, batch: pa.RecordBatch | None, started: float, bloom: BloomUse | None = None, with_bloom: bool = False
     ) -> None:
-        """Writes the layer under a name of this attempt, and tells the driver. `with_bloom`: with Bloom filters; `bloom`: what those of
+        """Writes the layer under a name of this attempt, and reports it. `with_bloom`: with Bloom filters; `bloom`: what those of
         earlier layers did.
         """
         held = self.held_by(shard)
@@ -90,7 +90,7 @@ class Work:
             )
         millis = round((time.perf_counter() - started) * 1e3, 1)
         self.receipts.add([Receipt(self.trace, shard, self.lower, rows, layer, millis, bloom)])
-        settle_in()
+        warm_up()
 
 
 def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

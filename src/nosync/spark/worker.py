@@ -14,14 +14,14 @@ LARGEST_FROM_HEAP = 32 << 20  # the most that glibc allows
 KEPT_FREE = 64 << 20
 
 
-def settle_in() -> None:
+def warm_up() -> None:
     """Makes later tasks of this worker cheaper; does nothing outside of Spark's workers."""
     if TaskContext.get() is not None:
-        _settle_in_once()
+        _warm_up_once()
 
 
 @cache
-def _settle_in_once() -> None:
+def _warm_up_once() -> None:
     keep_freed_memory()
     gc.collect()
     gc.freeze()  # workers collect garbage after every task: 10 ms each, if they had to look through all loaded modules

@@ -82,15 +82,15 @@ class Layer:
 
     def hashes(self, block: int) -> Hashes:
         """The block's hashes, ascending, without a copy."""
-        self._settle(block)
+        self._verify_doubted(block)
         return self._hashes[block]
 
     def bloom(self, block: int) -> Words:
         """The words of the block's Bloom filter, without a copy."""
-        self._settle(block)
+        self._verify_doubted(block)
         return words_of(self.raw[block].column(len(self.stored) - 1).to_numpy(zero_copy_only=True))
 
-    def _settle(self, block: int) -> None:
+    def _verify_doubted(self, block: int) -> None:
         if self._doubted and block in self._doubted:
             verify_block(self, block)
             self._doubted.discard(block)
@@ -98,12 +98,12 @@ class Layer:
     def verified(self) -> Iterator[pa.RecordBatch]:
         """All blocks, each verified first where that is still to be done."""
         for number, block in enumerate(self.blocks):
-            self._settle(number)
+            self._verify_doubted(number)
             yield block
 
     def column(self, block: int, name: str) -> pa.Array | None:
         """The column in one block; None when the layer does not carry it."""
-        self._settle(block)
+        self._verify_doubted(block)
         index = self._columns.get(name)
         return None if index is None else self.blocks[block].column(index)
 

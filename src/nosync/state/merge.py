@@ -1,7 +1,7 @@
 """Several layers read as one.
 
 Promise: the result is a function of the inputs' contents alone: any order of merging, any block size gives the same rows in the same order.
-Memory stays near `block_rows` rows per input, because inputs are cut at common places and merged range by range; only upserts of
+Memory stays near `block_rows` rows per input, because inputs are cut at common sort keys and merged range by range; only upserts of
 one single hash and diffs of one single hash and `_row` are never divided. Called by tasks that merge, by readers of whole
 states (`scan`) and by the kernels (`consolidate`).
 """
@@ -38,7 +38,7 @@ BLOCK_ROWS = 262_144
 BLOCK_BYTES = 64 << 20
 LAST = 2**64 - 1
 Mask = npt.NDArray[np.bool_]
-Place = tuple[int, int]  # a hash and, among diffs, a `_row`: layers ascend by it
+SortKey = tuple[int, int]  # a hash and, among diffs, a `_row`: layers ascend by it
 
 
 def consolidate(batch: pa.RecordBatch, *, runs: bool = False) -> pa.RecordBatch:
@@ -82,7 +82,7 @@ def _distinct(batch: pa.RecordBatch, runs: bool) -> tuple[Index, Index]:
     hashes, rows = hashes[order], rows[order]
     tied = (hashes[1:] == hashes[:-1]) & (rows[1:] == rows[:-1])
     payload = [batch.column(name) for name in batch.schema.names if name not in (HASH, ROW, COUNT)]
-    order, repeated = _settle(order, tied, payload)
+    order, repeated = _break_ties(order, tied, payload)
     return order, _starts(repeated)
 
 
@@ -162,7 +162,7 @@ def union_schema(schemas: Sequence[pa.Schema], kind: Kind) -> pa.Schema:
     for name, field in fields.items():
         if not _is_zero_when_missing(field, kind) and any(schema.get_field_index(name) < 0 for schema in schemas):
             fields[name] = field.with_nullable(True)
-    return pa.schema(sorted(fields.values(), key=lambda field: _place(field.name, kind)))
+    return pa.schema(sorted(fields.values(), key=lambda field: _column_rank(field.name, kind)))
 
 
 def concat(pieces: Sequence[pa.RecordBatch], schema: pa.Schema, kind: Kind) -> pa.RecordBatch:
@@ -184,16 +184,16 @@ class _Cursor:
     divides: bool
     position: int = 0
 
-    def horizon(self) -> Place | None:
-        """The place one step ahead; None when the step reaches the end."""
+    def horizon(self) -> SortKey | None:
+        """The sort key one step ahead; None when the step reaches the end."""
         ahead = self.position + self.step
         if ahead >= self.layer.rows:
             return None
         block = int(np.searchsorted(self.starts, ahead - 1, side="right")) - 1
-        return self._place(block, ahead - 1 - int(self.starts[block]))
+        return self._sort_key(block, ahead - 1 - int(self.starts[block]))
 
-    def advance(self, cut: Place | None) -> list[pa.RecordBatch]:
-        """The rows not yet read whose place is at most `cut`."""
+    def advance(self, cut: SortKey | None) -> list[pa.RecordBatch]:
+        """The rows not yet read whose sort key is at most `cut`."""
         start, stop = self.position, self._rank(cut)
         self.position = stop
         pieces = []
@@ -203,7 +203,7 @@ class _Cursor:
                 pieces.append(block.slice(low - first, high - low))
         return pieces
 
-    def _place(self, block: int, row: int) -> Place:
+    def _sort_key(self, block: int, row: int) -> SortKey:
         rows = self._rows(block)
         return int(self.layer.hashes(block)[row]), LAST if rows is None else int(rows[row])
 
@@ -211,11 +211,11 @@ class _Cursor:
         column = self.layer.column(block, ROW) if self.divides else None
         return None if column is None else column.to_numpy()
 
-    def _rank(self, cut: Place | None) -> int:
+    def _rank(self, cut: SortKey | None) -> int:
         if cut is None:
             return self.layer.rows
         first, last = _span(self.layer.firsts, cut[0])  # blocks that begin with the hash of the cut, before or behind it
-        block = first + bisect_right(range(first, last), cut, key=lambda block: self._place(block, 0)) - 1
+        block = first + bisect_right(range(first, last), cut, key=lambda block: self._sort_key(block, 0)) - 1
         if block < 0:
             return 0
         rows = self._rows(block)
@@ -237,7 +237,7 @@ def _cursor(layer: Layer, block_rows: int, divides: bool) -> _Cursor:
 
 
 def _ranges(cover: Sequence[Layer], block_rows: int, divides: bool = True) -> Iterator[list[pa.RecordBatch]]:
-    """Slices of all layers between common places, ascending; in each list the newest layer's come first.
+    """Slices of all layers between common sort keys, ascending; in each list the newest layer's come first.
 
     `divides`: rows of one hash may come in several of them.
     """
@@ -251,7 +251,7 @@ def _newest(hashes: Hashes, keys: Sequence[pa.Array], pieces: int) -> Index:
     """Positions of the newest row of each key, ordered by hash and, where hashes collide, by canonical bytes."""
     order: Index = np.arange(len(hashes)) if pieces == 1 else np.argsort(hashes, kind="stable")
     hashes = hashes if pieces == 1 else hashes[order]
-    order, repeated = _settle(order, hashes[1:] == hashes[:-1], keys)
+    order, repeated = _break_ties(order, hashes[1:] == hashes[:-1], keys)
     return order[_starts(repeated)] if repeated.any() else order
 
 
@@ -267,7 +267,7 @@ def _order(hashes: Hashes, rows: Hashes, runs: bool) -> Index:
     return order
 
 
-def _settle(order: Index, tied: Mask, columns: Sequence[pa.Array]) -> tuple[Index, Mask]:
+def _break_ties(order: Index, tied: Mask, columns: Sequence[pa.Array]) -> tuple[Index, Mask]:
     """Finish an order in which only neighbours marked `tied` are still open, and say which rows repeat the one before.
 
     Equal rows keep their order. Canonical bytes are computed for collisions only.
@@ -312,7 +312,7 @@ def _is_zero_when_missing(field: pa.Field, kind: Kind) -> bool:
     return kind == "upserts" and is_additive(field)
 
 
-def _place(name: str, kind: Kind) -> int:
+def _column_rank(name: str, kind: Kind) -> int:
     if kind == "diffs":  # canonical bytes depend on the order of the payload: it is left alone
         return int(name == COUNT)
     return 0 if name == HASH else 1 if is_key(name) else 2 if name == ROWS_IN_GROUP else 3

@@ -19,7 +19,7 @@ from obstore.store import MemoryStore, ObjectStore, from_url
 from nosync.model.errors import Invalid
 from nosync.model.secrets import redacted
 from nosync.state.private import make_folder
-from nosync.store.disk import told
+from nosync.store.disk import failing_as
 
 CLOUDS = {"s3": "AWS", "s3a": "AWS", "gs": "GOOGLE", "az": "AZURE", "abfs": "AZURE", "abfss": "AZURE"}
 POSSIBLE = "Use s3://bucket/prefix, gs://bucket/prefix, az://container/prefix, file:///folder or memory://name."
@@ -65,7 +65,7 @@ def folder_of(parts: SplitResult, url: str) -> Path:
     if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
         raise Invalid(f'remote "{url}" does not name a folder from the root', hint="Write file:///folder, with three slashes.")
     folder = Path(unquote(parts.path))
-    with told(f'"{folder}" could not be made'):
+    with failing_as(f'"{folder}" could not be made'):
         make_folder(folder)
     return folder
 

@@ -44,7 +44,7 @@ class LocalDisk:
 
     def create(self, name: str, content: bytes) -> None:
         path = self.path(name)
-        with told(f'"{path}" was not created'):
+        with failing_as(f'"{path}" was not created'):
             try:
                 with whole_file(path, place=os.link) as file:
                     file.write(content)
@@ -53,12 +53,12 @@ class LocalDisk:
 
     def replace(self, name: str, content: bytes) -> None:
         path = self.path(name)
-        with told(f'"{path}" was not written'), whole_file(path) as file:
+        with failing_as(f'"{path}" was not written'), whole_file(path) as file:
             file.write(content)
 
     def read(self, name: str) -> bytes | None:
         path = self.path(name)
-        with told(f'"{path}" could not be read'):
+        with failing_as(f'"{path}" could not be read'):
             try:
                 return path.read_bytes()
             except FileNotFoundError:
@@ -72,7 +72,7 @@ class LocalDisk:
 
     def size(self, name: str) -> int | None:
         path = self.path(name)
-        with told(f'"{path}" could not be looked up'):
+        with failing_as(f'"{path}" could not be looked up'):
             try:
                 facts = os.stat(path)
             except FileNotFoundError:
@@ -80,19 +80,19 @@ class LocalDisk:
         return facts.st_size if stat.S_ISREG(facts.st_mode) else None
 
     def sizes(self, folder: str) -> dict[str, int]:
-        with told(f'"{self.root / folder}" could not be listed'):
+        with failing_as(f'"{self.root / folder}" could not be listed'):
             return dict(_files_below(self.root / folder, folder.strip("/")))
 
     def sizes_of(self, folders: Mapping[str, str]) -> dict[str, int]:
         found: dict[str, int] = {}
         for folder, after in folders.items():
-            with told(f'"{self.root / folder}" could not be listed'):
+            with failing_as(f'"{self.root / folder}" could not be listed'):
                 found |= _files_below(self.root / folder, folder, after)
         return found
 
     def delete(self, name: str) -> None:
         path = self.path(name)
-        with told(f'"{path}" could not be deleted'), suppress(FileNotFoundError):
+        with failing_as(f'"{path}" could not be deleted'), suppress(FileNotFoundError):
             os.unlink(path)
 
     def sync_files(self, names: Iterable[str]) -> None:
@@ -103,7 +103,7 @@ class LocalDisk:
         self._all(self._sync_name, [self.path(name) for name in names])
 
     def _sync_name(self, path: Path) -> None:
-        with told(f'"{path}" is not synced'), suppress(FileNotFoundError):
+        with failing_as(f'"{path}" is not synced'), suppress(FileNotFoundError):
             self._sync_file(path)
 
     def _all(self, act: Callable[[Path], None], paths: list[Path]) -> None:
@@ -123,7 +123,7 @@ class LocalDisk:
             self._sync_way_to_root()
 
     def _sync_folder(self, folder: Path) -> None:
-        with told(f'folder "{folder}" is not synced'), suppress(FileNotFoundError):
+        with failing_as(f'folder "{folder}" is not synced'), suppress(FileNotFoundError):
             self._sync(folder)
 
     def clear_beginnings(self, before: float) -> int:
@@ -134,7 +134,7 @@ class LocalDisk:
         for folder, folders, files in os.walk(self.root):
             folders[:] = [name for name in folders if not name.startswith(".")]
             for path in [os.path.join(folder, name) for name in files if BEGINNING.fullmatch(name)]:
-                with told(f'"{path}" could not be deleted'), suppress(FileNotFoundError):
+                with failing_as(f'"{path}" could not be deleted'), suppress(FileNotFoundError):
                     if os.stat(path, follow_symlinks=False).st_mtime < before:
                         os.unlink(path)
                         found += 1
@@ -160,7 +160,7 @@ class LocalDisk:
     def _sync_way_to_root(self) -> None:
         """A home that was just made is a name in the folder above. Folders that this user may not even open were not made by it."""
         for folder in self.root.absolute().parents:
-            with told(f'folder "{folder}" is not synced'):
+            with failing_as(f'folder "{folder}" is not synced'):
                 try:
                     self._sync(folder)
                 except OSError as error:
@@ -219,7 +219,7 @@ def _files_below(folder: Path, name: str, after: str = "") -> Iterator[tuple[str
 
 
 @contextmanager
-def told(action: str) -> Iterator[None]:
+def failing_as(action: str) -> Iterator[None]:
     """Failures of the system as `Unavailable`, with what they mean."""
     try:
         yield

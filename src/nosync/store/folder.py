@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nosync.model.errors import Conflict, OutcomeUnknown, Unavailable
 from nosync.store.bucket import PART
-from nosync.store.disk import LocalDisk, told, whole_file
+from nosync.store.disk import LocalDisk, failing_as, whole_file
 
 
 class FolderBucket:
@@ -26,7 +26,7 @@ class FolderBucket:
 
     def put(self, key: str, blocks: Iterator[bytes], *, large: bool, create: bool = False) -> None:
         path = self._disk.path(key)
-        with told(f'"{path}" was not written'):
+        with failing_as(f'"{path}" was not written'):
             try:
                 with whole_file(path, os.link if create else os.replace, self._fsync) as file:
                     for block in blocks:
@@ -42,7 +42,7 @@ class FolderBucket:
     def parts(self, key: str) -> Iterator[bytes]:
         path = self._disk.path(key)
         self._trust(path.parent)
-        with told(f'"{path}" could not be read'), suppress(FileNotFoundError, IsADirectoryError), open(path, "rb") as file:
+        with failing_as(f'"{path}" could not be read'), suppress(FileNotFoundError, IsADirectoryError), open(path, "rb") as file:
             yield file.read(PART)
             while part := file.read(PART):
                 yield part

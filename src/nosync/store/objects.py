@@ -18,7 +18,7 @@ from nosync.model.errors import Corrupt, OutcomeUnknown
 from nosync.model.store import Disk, checked
 from nosync.store.addresses import address_of, client_of, folder_of
 from nosync.store.bucket import Bucket, CloudBucket
-from nosync.store.disk import LocalDisk, told, whole_file
+from nosync.store.disk import LocalDisk, failing_as, whole_file
 from nosync.store.folder import FolderBucket
 from nosync.store.packing import BLOCK, packed, unpacked
 
@@ -95,7 +95,7 @@ class Objects:
         if first is None:
             return False
         path = _path(disk, name)
-        with told(f'"{path}" was not written'), whole_file(path, sync=os.fsync) as file:
+        with failing_as(f'"{path}" was not written'), whole_file(path, sync=os.fsync) as file:
             for content in self._unpacked(name, chain([first], parts)):
                 file.write(content)
         return True
@@ -140,7 +140,7 @@ def _packed(key: str, content: bytes) -> Iterator[bytes]:
 
 def _blocks(path: Path, pack: bool, lengths: list[int]) -> Iterator[bytes]:
     """What travels of a file, block by block; the length of each is added to the list. An empty file has one block too."""
-    with told(f'"{path}" could not be read'), open(path, "rb") as file:
+    with failing_as(f'"{path}" could not be read'), open(path, "rb") as file:
         content = file.read(BLOCK)
         while content or not lengths:
             block = packed(content) if pack else content
@@ -150,7 +150,7 @@ def _blocks(path: Path, pack: bool, lengths: list[int]) -> Iterator[bytes]:
 
 
 def _size(path: Path) -> int:
-    with told(f'"{path}" could not be read'):
+    with failing_as(f'"{path}" could not be read'):
         try:
             return path.stat().st_size
         except FileNotFoundError:

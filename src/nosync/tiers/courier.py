@@ -35,7 +35,7 @@ class Courier:
         with self._lock:
             answer = self._ask(name)
         if "error" in answer:
-            raise told(answer)
+            raise error_of(answer)
         return int(answer["bytes"])
 
     def _ask(self, name: str) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def answer(carrier: Carrier, name: str, disk: Disk) -> dict[str, Any]:
         return {"error": type(error).__name__, "message": error.message, "hint": error.hint}
 
 
-def told(answer: dict[str, Any]) -> NosyncError:
+def error_of(answer: dict[str, Any]) -> NosyncError:
     """The error that the process met."""
     kind: type[NosyncError] = getattr(errors, answer["error"])
     return kind(answer["message"], answer["hint"])

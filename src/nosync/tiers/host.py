@@ -24,12 +24,12 @@ MOST_MERGED = 8  # merged layers that are synced at once; more of them do not wa
 
 
 class HostTier:
-    """The home's own disk. Records up to `number` are synced with the layers of their epochs, up to `settled` with merged layers too."""
+    """The home's own disk. Records up to `number` are synced with the layers of their epochs, up to `synced` with merged layers too."""
 
     def __init__(self, journal: Journal, disk: Disk) -> None:
         self.journal, self.disk = journal, disk
         self.number = max(synced_number(disk, journal.chain), journal.base)
-        self.settled = self.number
+        self.synced = self.number
         self.epoch = journal.computed_by(self.number)
         self.merged: list[str] = []
         self.files = 0
@@ -44,14 +44,14 @@ class HostTier:
         """Syncs what is new; says whether anything was."""
         records = self.journal.after(self.number)
         if not records:
-            return self._settle()
+            return self._sync_merged()
         layers = [layer for record in records for layer in layers_of(record)]
         files = [name for record in records for entry in record.entries if isinstance(entry, Opened) for name in entry.files]
         self._sync([*(layer.path for layer in layers), *files, *(record_name(record.number) for record in records)])
         self.bytes += sum(layer.bytes for layer in layers) + sum(len(record.content) for record in records)
         self._reached(records)
         if len(self.merged) > MOST_MERGED:
-            self._settle()
+            self._sync_merged()
         return True
 
     def _sync(self, names: list[str]) -> None:
@@ -67,7 +67,7 @@ class HostTier:
         if not self.merged:
             self._claim()
 
-    def _settle(self) -> bool:
+    def _sync_merged(self) -> bool:
         """Syncs some merged layers."""
         if not self.merged:
             return False
@@ -79,7 +79,7 @@ class HostTier:
 
     def _claim(self) -> None:
         self.disk.replace(SYNCED, f"{self.number} {self.digest}".encode())
-        self.settled = self.number
+        self.synced = self.number
 
 
 def synced_number(disk: Disk, chain: Chain) -> RecordNumber:

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
-from nosync.journal.entries import Adopted, Computed, Restored, RolledBack
+from nosync.journal.entries import Computed, Restored, RolledBack, TakenOver
 from nosync.journal.journal import Journal, fenced_by
 from nosync.model.errors import Conflict
 from nosync.model.estimate import Meter
@@ -175,7 +175,7 @@ class LayerShipper:
                             self.waiting.setdefault((layer.trace, layer.range), []).append(layer)
                             self.came[layer.path] = now
                             self.behind += layer.bytes
-                    case Restored() | Adopted() | RolledBack():
+                    case Restored() | TakenOver() | RolledBack():
                         self._begin_again()
             self.number = record.number
         return bool(records)

@@ -57,8 +57,8 @@ def _sorted(catalyst: Catalyst, upper: Java, place: int) -> Java:
     below = logical.Expand(seq(copies), seq([output[column] for column in columns]), children(expand)[0])
     results = sorted(items(lower.aggregateExpressions()), key=lambda result: _rank(result, placed))
     grouped = logical.Aggregate(seq(keys), seq(results), below, lower.hint())
-    told = [_renumbered(catalyst, one, output[place], renumbered) for one in items(upper.aggregateExpressions())]
-    return logical.Aggregate(upper.groupingExpressions(), seq(told), grouped, upper.hint())
+    results = [_renumbered(catalyst, one, output[place], renumbered) for one in items(upper.aggregateExpressions())]
+    return logical.Aggregate(upper.groupingExpressions(), seq(results), grouped, upper.hint())
 
 
 def _rank(result: Java, placed: Mapping[str, int]) -> tuple[int, str]:

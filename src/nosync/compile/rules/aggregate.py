@@ -8,7 +8,7 @@ from nosync.bridge.arrow import arrow_type
 from nosync.bridge.catalyst import Java, children, data_type, items, kind
 from nosync.compile.aggregate_calls import Parts, rebind, take_apart
 from nosync.compile.event_time import TimeKey, on_time, time_key
-from nosync.compile.final_results import finalised, telling
+from nosync.compile.final_results import finalised, with_close
 from nosync.compile.fingerprint import fingerprint, text
 from nosync.compile.refusal import no_end
 from nosync.compile.regrouping import Regrouping
@@ -30,10 +30,10 @@ def aggregated(query: "Query", plan: Java) -> Template:
     key = time_key(plan)
     if key is None:
         return _aggregated(query, plan, query.template(children(plan)[0]))
-    told = telling(query.catalyst, plan, key) if query.final or key.session else plan
-    found = _timed(query, told, key)
+    closing = with_close(query.catalyst, plan, key) if query.final or key.session else plan
+    found = _timed(query, closing, key)
     output = items(plan.output())
-    return found if told is plan else found.under(query.catalyst.project([*output, *found.carried], query.catalyst.nowhere), output)
+    return found if closing is plan else found.under(query.catalyst.project([*output, *found.carried], query.catalyst.nowhere), output)
 
 
 def _timed(query: "Query", plan: Java, key: TimeKey) -> Template:
@@ -53,7 +53,7 @@ def _timed(query: "Query", plan: Java, key: TimeKey) -> Template:
         return found
     for node in query.operators[known:]:
         child.piece.reader = node
-        expiry = Expiry(f"k{key.place}", child.piece.clock)
+        expiry = Expiry(f"k{key.index}", child.piece.clock)
         node.expiries = session_expiries(plan, child, key.attribute) if key.session else (expiry,) * len(node.traces)
     return finalised(query, plan, found, child, _closes(query, plan, key), child.piece.clock) if final else found
 
@@ -72,7 +72,7 @@ def _paned(query: "Query", plan: Java, key: TimeKey, panes: Panes, final: bool) 
         child.piece.reader = node
         query.operators.append(node)
     query.finals += final
-    return _told(query, plan, parts, keys, node)
+    return _results(query, plan, parts, keys, node)
 
 
 def _closes(query: "Query", plan: Java, key: TimeKey) -> Java:
@@ -109,10 +109,10 @@ def _accumulated(query: "Query", plan: Java, child: Template, parts: Parts) -> T
         node = AccumulateNode(name=query.operator_name("aggregate"), feed=feed, schema=schema, view=query.view, plan=plan, spec=spec)
         node.source_columns = source_columns(child, spec, parts.grouping, parts.inputs)
         query.operators.append(node)
-    return _told(query, plan, parts, keys, node)
+    return _results(query, plan, parts, keys, node)
 
 
-def _told(query: "Query", plan: Java, parts: Parts, keys: list[Java], node: AccumulateNode) -> Template:
+def _results(query: "Query", plan: Java, parts: Parts, keys: list[Java], node: AccumulateNode) -> Template:
     """The operator's change in the form of the plan's columns."""
     key_columns = [query.catalyst.attribute(f"k{i}", key.dataType()) for i, key in enumerate(keys)]
     results = [query.catalyst.attribute(f"r{i}", call.dataType()) for i, call in enumerate(parts.found)]

@@ -92,7 +92,7 @@ class FoldNode(Operator):
 
     @property
     def record(self) -> TraceName | None:
-        return None if self.folding.deterministic else TraceName(f"{self.name}/told")
+        return None if self.folding.deterministic else TraceName(f"{self.name}/emitted")
 
     @property
     def traces(self) -> tuple[TraceName, ...]:
@@ -100,7 +100,7 @@ class FoldNode(Operator):
 
     @property
     def account(self) -> Account:
-        keeps = "the state of each key" + (", and what was told" if self.record else "")
+        keeps = "the state of each key" + (", and what was emitted" if self.record else "")
         costs = "one call for each key that has new rows" + (", or whose time has come" if self.ticks else "")
         return Account(keeps, f"{self.folding.name} decides what to keep", costs)
 

@@ -20,7 +20,7 @@ from nosync.compile.refusal import check_key, refuse_node
 from nosync.graph.operators import Operator
 from nosync.graph.templates import Branch, Hole, Template
 from nosync.kernels.join import LEFT, MATCHED, RIGHT, How, Joining
-from nosync.model.columns import HASH, ROW, SIDE, TELLS
+from nosync.model.columns import HASH, PART, ROW, SIDE
 from nosync.model.identifiers import TraceName
 from nosync.model.picture import Account
 
@@ -43,7 +43,7 @@ SIDES = {"right": (RIGHT,), "full": (LEFT, RIGHT)}  # sides of which rows withou
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class JoinNode(Operator):
-    """Two collections joined on their keys. `payloads` are what the sides keep. A column `_tells`, if any, says what a row stands for."""
+    """Two collections joined on their keys. `payloads` are what the sides keep. A column `_part`, if any, says what a row stands for."""
 
     spec: Joining
     payloads: tuple[pa.Schema, pa.Schema]
@@ -79,27 +79,27 @@ def joined(query: "Query", plan: Java) -> Template:
     left, right = (query.template(child) for child in _sides(plan, how))
     if keys.rest is None or how == "inner":
         return _by_key(query, plan, _JoinNodes(query, plan, how, keys, left, right))
-    told = _JoinNodes(query, plan, "inner", keys, left, right, SIDES.get(how, (LEFT,)))
-    tells = query.catalyst.attribute(TELLS, query.catalyst.types.IntegerType)
-    pairs = told.template([*left.output, *right.output, tells])
-    return by_pair(query, plan, how, pairs.under(_counting(query, pairs, keys.rest, tells)))
+    nodes = _JoinNodes(query, plan, "inner", keys, left, right, SIDES.get(how, (LEFT,)))
+    part = query.catalyst.attribute(PART, query.catalyst.types.IntegerType)
+    pairs = nodes.template([*left.output, *right.output, part])
+    return by_pair(query, plan, how, pairs.under(_counting(query, pairs, keys.rest, part)))
 
 
 def _by_key(query: "Query", plan: Java, nodes: "_JoinNodes") -> Template:
     """Equal keys decide which rows match; for pairs, a filter above decides the rest."""
     output = items(plan.output())
     if nodes.how == "existence":
-        tells = query.catalyst.attribute(TELLS, query.catalyst.types.IntegerType)
-        found = nodes.template([*output[:-1], tells])
-        return found.under(existence(query.catalyst, output, found.carried, tells), output)
+        part = query.catalyst.attribute(PART, query.catalyst.types.IntegerType)
+        found = nodes.template([*output[:-1], part])
+        return found.under(existence(query.catalyst, output, found.carried, part), output)
     found = nodes.template(output)
     return found if nodes.keys.rest is None else found.under(query.catalyst.logical.Filter(nodes.keys.rest, query.catalyst.nowhere))
 
 
-def _counting(query: "Query", pairs: Template, condition: Java, tells: Java) -> Java:
+def _counting(query: "Query", pairs: Template, condition: Java, part: Java) -> Java:
     """A filter that lets only those pairs through that the condition counts."""
     expressions, types = query.catalyst.expressions, query.catalyst.types
-    row = expressions.Not(expressions.EqualTo(tells, query.catalyst.literal(MATCHED, types.IntegerType)))
+    row = expressions.Not(expressions.EqualTo(part, query.catalyst.literal(MATCHED, types.IntegerType)))
     return query.catalyst.logical.Filter(expressions.Or(row, condition), query.catalyst.nowhere)
 
 
@@ -133,7 +133,7 @@ class _JoinNodes:
     keys: Keys
     left: Template
     right: Template
-    told: tuple[int, ...] = ()
+    alone: tuple[int, ...] = ()
 
     def template(self, output: list[Java]) -> Template:
         """The operator's change under these attributes; the operator is made where there is none yet."""
@@ -155,7 +155,7 @@ class _JoinNodes:
 
     def _node(self) -> JoinNode:
         names = self._names(self.keys.left, "l", self.left.output), self._names(self.keys.right, "r", self._right_output)
-        spec = Joining(self.how, names[0], names[1], self.told)
+        spec = Joining(self.how, names[0], names[1], self.alone)
         branches = self._branch(LEFT, spec), self._branch(RIGHT, spec)
         union = self.catalyst.logical.Union(self.catalyst.seq([branch.plan for branch in branches]), False, False)
         append_only = self.left.append_only and self.right.append_only
@@ -205,5 +205,5 @@ class _JoinNodes:
         """The columns of the change."""
         fields = [StructField(f"l{i}", data_type(a)) for i, a in enumerate(self.left.output)]
         fields += [StructField(f"r{i}", data_type(a)) for i, a in enumerate(self._right_output)]
-        tells = [StructField(TELLS, IntegerType())] if self.told or self.how == "existence" else []
-        return StructType(fields + tells)
+        part = [StructField(PART, IntegerType())] if self.alone or self.how == "existence" else []
+        return StructType(fields + part)

@@ -100,23 +100,23 @@ class FoldTask:
             after.values.append(effective(calls.timers(), self.timing.until))
             self.timing.work.hand_in(shard, len(called.hashes), timer_layer(self.keys, touched, called, on_time, before, after), started)
         self.work.hand_in(shard, batch.num_rows, state_layer(touched, before, after), started)
-        hashes = np.repeat(touched.hashes, [len(part) for part in calls.told]).view(np.int64)
-        told = calls.columns(calls.told, self.folding.output, pa.schema(list(self.output)[:-2]))
+        hashes = np.repeat(touched.hashes, [len(part) for part in calls.returned]).view(np.int64)
+        returned = calls.columns(calls.returned, self.folding.output, pa.schema(list(self.output)[:-2]))
         if self.record is not None:
-            self.record.hand_in(shard, len(hashes), _recorded(self.output.names[:-2], told, hashes), started)
-        yield from emitted(self.output, [*told, pa.array(hashes), pa.array(np.ones(len(hashes), np.int64))])
+            self.record.hand_in(shard, len(hashes), _recorded(self.output.names[:-2], returned, hashes), started)
+        yield from emitted(self.output, [*returned, pa.array(hashes), pa.array(np.ones(len(hashes), np.int64))])
 
 
-def _recorded(names: list[str], told: list[pa.Array], hashes: np.ndarray) -> pa.RecordBatch:
-    """What was told, in the form of a diffs layer."""
+def _recorded(names: list[str], returned: list[pa.Array], hashes: np.ndarray) -> pa.RecordBatch:
+    """What was returned, in the form of a diffs layer."""
     columns = {HASH: pa.array(hashes.view(np.uint64)), ROW: pa.array(np.zeros(len(hashes), np.uint64))}
-    columns |= dict(zip(names, told, strict=True))
+    columns |= dict(zip(names, returned, strict=True))
     return consolidate(pa.RecordBatch.from_pydict(columns | {COUNT: pa.array(np.ones(len(hashes), np.int64))}))
 
 
 @dataclass(frozen=True)
 class RecordTask:
-    """Tells again what was told in an epoch, from the record of it; for the shards whose numbers come in."""
+    """Emits again what was emitted in an epoch, from the record of it; for the shards whose numbers come in."""
 
     record: Work
     output: pa.Schema
@@ -129,12 +129,12 @@ class RecordTask:
 
 
 class Calls:
-    """The calls for some keys: their new states, the rows that they told, and when they want to be called again."""
+    """The calls for some keys: their new states, the rows that they returned, and when they want to be called again."""
 
     def __init__(self, folding: Folding, view: str, kept: pa.Schema, keys: list[Key]) -> None:
         self.folding, self.view, self.kept, self.keys = folding, view, kept, keys
         self.after: list[Any] = []
-        self.told: list[list[Any]] = []
+        self.returned: list[list[Any]] = []
         self.times: list[Any] = []
 
     def run(self, touched: Touched, before: States, rows: list[pa.Array], on_time: np.ndarray) -> None:
@@ -145,15 +145,15 @@ class Calls:
         states = iter(python_rows([values.take(there) for values in before.values[: len(self.kept)]], self.folding.state))
         facts = zip(self.keys, before.alive.tolist(), on_time.tolist(), touched.starts.tolist(), touched.ends.tolist(), strict=True)
         for key, alive, timed, start, end in facts:
-            state, told, at = next(states) if alive else None, list[Any](), None
+            state, returned, at = next(states) if alive else None, list[Any](), None
             if timed:
-                state, told, at = self._call(key, state, [])
+                state, returned, at = self._call(key, state, [])
                 state = None if state is None or start == end else self._again(key, state)
             if start < end:
                 state, more, at = self._call(key, state, seen[start:end])
-                told = told + more
+                returned = returned + more
             self.after.append(state)
-            self.told.append(told)
+            self.returned.append(returned)
             self.times.append(None if state is None else at)
 
     def _call(self, key: Key, state: Any, rows: list[Any]) -> tuple[Any, list[Any], Any]:
@@ -246,6 +246,6 @@ def fold_at_once(folding: Folding, rows: list[pa.Array], key: Key) -> pa.Table:
     nothing = np.zeros(len(rows[0]), np.uint64)
     touched = touch(nothing, [], rows, [rows[place] for place in folding.order_by], np.ones(len(nothing), np.int64), folding.net)
     seen = python_rows([row.take(pa.array(touched.order)) for row in rows], folding.columns, touched.weights if folding.net else None)
-    told = folding.function(key, None, seen)[1]
+    returned = folding.function(key, None, seen)[1]
     schema = pa.schema([(field.name, field.type) for field in LocalDataToArrowConversion.convert([None], folding.output, False).schema])
-    return pa.table(arrow_columns(list(told or ()), folding.output, schema), schema=schema)
+    return pa.table(arrow_columns(list(returned or ()), folding.output, schema), schema=schema)

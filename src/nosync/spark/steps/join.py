@@ -13,7 +13,7 @@ from nosync.bridge.arrow import arrow_schema
 from nosync.compile.rules.join import JoinNode
 from nosync.graph.templates import Branch
 from nosync.kernels.join import LEFT, RIGHT, Joined, Joining, Part, join, rows_at
-from nosync.model.columns import DIFF, HASH, ROW, SIDE, TELLS
+from nosync.model.columns import DIFF, HASH, PART, ROW, SIDE
 from nosync.spark.changes import change_schema
 from nosync.spark.retain import diffs, nonempty
 from nosync.spark.task import Work, emitted, stacked
@@ -69,8 +69,8 @@ class JoinTask:
         rows = len(part.weights)
         if name == DIFF:
             return pa.array(part.weights)
-        if name == TELLS:
-            return pa.array(np.full(rows, part.tells, np.int32))
+        if name == PART:
+            return pa.array(np.full(rows, part.kind, np.int32))
         if name == HASH:
             side, index = (found.left, part.left) if part.left is not None else (found.right, part.right)
             return rows_at(side, name, index, rows).view(pa.int64())

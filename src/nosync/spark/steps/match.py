@@ -13,7 +13,7 @@ from nosync.bridge.arrow import arrow_schema
 from nosync.compile.conditional_joins import MatchNode
 from nosync.kernels.join import MATCHED
 from nosync.kernels.matching import Matching, match
-from nosync.model.columns import DIFF, HASH, TELLS
+from nosync.model.columns import DIFF, HASH, PART
 from nosync.spark.changes import change_schema
 from nosync.spark.retain import nonempty
 from nosync.spark.task import Work, column, emitted, stacked, unsigned
@@ -32,7 +32,7 @@ def step(job: "EpochJob", node: MatchNode) -> DataFrame:
 
 @dataclass(frozen=True)
 class MatchTask:
-    """Passes on what is told of pairs, and tells of the side's rows (its `columns`) whether they are part of any."""
+    """Passes pairs on, and adds the side's rows (its `columns`) by whether they are part of any."""
 
     work: Work
     spec: Matching
@@ -45,23 +45,23 @@ class MatchTask:
         if not held:
             return
         rows = stacked(held)
-        tells = rows.column(TELLS).to_numpy()
-        mine = rows.filter(pa.array((tells == MATCHED) | (tells == self.spec.side)))
+        part = rows.column(PART).to_numpy()
+        mine = rows.filter(pa.array((part == MATCHED) | (part == self.spec.side)))
         if mine.num_rows:
             yield from self._matched(mine, started)
         if self.spec.passing:
-            passing = rows.filter(pa.array(tells != self.spec.side))
+            passing = rows.filter(pa.array(part != self.spec.side))
             yield from emitted(self.output, [passing.column(name) for name in self.output.names])
 
     def _matched(self, rows: pa.RecordBatch, started: float) -> Batches:
         shard = self.work.shard(rows)
         columns = [column(rows, field.name, field.type) for field in self.columns]
-        told = rows.column(TELLS).to_numpy(), rows.column(DIFF).to_numpy()
-        found = match(self.spec, self.work.cover(shard), unsigned(rows, HASH), columns, *told)
+        given = rows.column(PART).to_numpy(), rows.column(DIFF).to_numpy()
+        found = match(self.spec, self.work.cover(shard), unsigned(rows, HASH), columns, *given)
         self.work.hand_in(shard, rows.num_rows, found.layer, started)
-        for tells, places, weights in found.told:
+        for part, places, weights in found.emitted:
             values = {name: key.take(pa.array(places)) for name, key in zip(self.columns.names, found.keys, strict=True)}
-            values |= {TELLS: pa.array(np.full(len(places), tells, np.int32)), DIFF: pa.array(weights)}
+            values |= {PART: pa.array(np.full(len(places), part, np.int32)), DIFF: pa.array(weights)}
             values[HASH] = pa.array(found.hashes[places].view(np.int64))
             nothing = {field.name: pa.nulls(len(places), field.type) for field in self.output if field.name not in values}
             yield from emitted(self.output, [(values | nothing)[name] for name in self.output.names])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def step(job: "EpochJob", node: PaneNode) -> DataFrame:
-    """Windows that are told once, as they close."""
+    """Windows that are emitted once, as they close."""
     schema, rows = change_schema(node.schema), job.rows(node.feed.piece)
     since, until = job.moment.watermark_before(node.clock), job.moment.watermark(node.clock)
     task = PaneTask(job.work(node.trace, "upserts"), node.spec, arrow_schema(schema, node.name), node.panes, since, until)
@@ -33,31 +33,31 @@ def step(job: "EpochJob", node: PaneNode) -> DataFrame:
 
 
 def sliding_step(job: "EpochJob", node: SlidingNode) -> DataFrame:
-    """Windows that are told early."""
+    """Windows that are emitted early."""
     until = job.moment.watermark(node.clock)
     return accumulated(job, node, SlidingTask(job.work(node.trace, "upserts"), node.spec, output_of(job, node), node.panes, until))
 
 
 @dataclass(frozen=True)
 class PaneTask(AccumulateTask):
-    """`since` and `until` are the watermarks of the epoch before and of this one. What closes is told as the epoch before has left it."""
+    """`since` and `until` are the watermarks of the epoch before and of this one. What closes is emitted as the epoch before left it."""
 
     panes: Panes
     since: int | None
     until: int | None
 
     def _advance(self, shard: Shard, change: Groups, started: float) -> Iterator[pa.RecordBatch]:
-        told = closed(self.spec, self.panes, self.work.cover(shard), self.since, self.until)
+        windows = closed(self.spec, self.panes, self.work.cover(shard), self.since, self.until)
         self._keep(shard, without_calls(change), started)
-        if told is not None and self.output is not None:
-            columns = [*told.keys, *self.spec.finish(told)]
-            places = pa.array(told.hashes.view(np.int64))
-            yield from emitted(self.output, [*columns, places, pa.array(np.ones(len(told), np.int64))])
+        if windows is not None and self.output is not None:
+            columns = [*windows.keys, *self.spec.finish(windows)]
+            places = pa.array(windows.hashes.view(np.int64))
+            yield from emitted(self.output, [*columns, places, pa.array(np.ones(len(windows), np.int64))])
 
 
 @dataclass(frozen=True)
 class SlidingTask(AccumulateTask):
-    """Windows that are told early. `until` is the watermark: what ended by then stays as it is."""
+    """Windows that are emitted early. `until` is the watermark: what ended by then stays as it is."""
 
     panes: Panes
     until: int | None

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from nosync.bridge.arrow import arrow_schema
 from nosync.graph.operators import RegroupNode
 from nosync.graph.templates import holes
-from nosync.kernels.regroup import Gathered, gather, settle
+from nosync.kernels.regroup import Gathered, gather, replace_results
 from nosync.kernels.top import Limit, places, top
 from nosync.model.columns import COUNT, GHOST, GROUP, HASH, ROW
 from nosync.model.errors import Failed
@@ -40,14 +40,14 @@ def step(job: "EpochJob", node: RegroupNode) -> DataFrame:
     schema = change_schema(node.schema)
     empty = job.setting.empties.get(node.name)
     work = job.work(node.trace, "diffs")
-    settle = SettleTask(work, node.settled, arrow_schema(schema, node.name), empty, _closed(job, node))
-    if empty is not None and not settle.work.covers:
+    replacing = ReplaceTask(work, node.results, arrow_schema(schema, node.name), empty, _closed(job, node))
+    if empty is not None and not replacing.work.covers:
         results = results.unionAll(job.marker(results))
-    return job.exchange(results).mapInArrow(settle, schema)
+    return job.exchange(results).mapInArrow(replacing, schema)
 
 
 def _closed(job: "EpochJob", node: RegroupNode) -> Expired | None:
-    """Results that are settled for good."""
+    """Results that change no more."""
     expiry = node.expiries[node.traces.index(node.name)] if node.expiries else None
     until = expiry.until(job.lower, job.seen) if expiry else None
     return Expired(expiry.column, until) if expiry and until is not None else None
@@ -96,7 +96,7 @@ class GatherTask:
 
 
 @dataclass(frozen=True)
-class SettleTask:
+class ReplaceTask:
     """Takes recomputed results and emits their difference to the previous ones.
 
     `empty`: the result over no rows, for an aggregate without a key; it stands from the first epoch on. In words where it fails.
@@ -119,7 +119,7 @@ class SettleTask:
         results = diffs(held, self.payload, counts=np.ones(len(ghosts), np.int64))
         if self.empty is not None:
             results, ghosts = self._whole(results, ghosts)
-        change = settle(self.work.cover(shard), results, ghosts, number_of_keys(self.payload), self.closed)
+        change = replace_results(self.work.cover(shard), results, ghosts, number_of_keys(self.payload), self.closed)
         self.work.hand_in(shard, len(ghosts), change, started)
         columns = [change.column(field.name) for field in list(self.output)[:-2]]
         hashes = change.column(HASH).view(pa.int64())
