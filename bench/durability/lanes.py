@@ -1,8 +1,7 @@
 """The same flow over the same files, durable in different ways, in one warm session.
 
-Each lane has a home of its own. Lanes take turns, some epochs each, and a turn ends only when all that ran behind it is done: what a
-lane does behind its
-epochs slows down its own epochs, and nobody else's.
+Each lane has a home of its own. Lanes take turns, some epochs each, and a turn ends only when all that ran behind it is done: what a lane
+does behind its epochs slows down its own epochs, and nobody else's.
 """
 
 from __future__ import annotations

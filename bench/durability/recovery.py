@@ -1,8 +1,7 @@
 """How long until a flow goes on after its process was killed, on a warm session, with a small and with a large state; and Spark beside it.
 
-A crash is a run that is dropped as it is: nothing drained, nothing closed in order. The next run on the same home is timed from `start`
-to its
-first new epoch. Spark's query is stopped and started again from its checkpoint.
+A crash is a run that is dropped as it is: nothing drained, nothing closed in order. The next run on the same home is timed from `start` to
+its first new epoch. Spark's query is stopped and started again from its checkpoint.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """A program of its own: the flow of `orders` with all kinds of sinks, to be killed. Run as `-m tests.crash.driver MASTER PLACE`.
 
-PLACE/in        files that somebody feeds
-PLACE/home      the flow's home
-PLACE/safe, PLACE/computed   folders of Parquet files
-PLACE/calls     a line for each epoch that the function got: its number, and a digest of its rows
-PLACE/finish    once this is there, all input is processed and the program ends
+PLACE/in        files that somebody feeds PLACE/home      the flow's home PLACE/safe, PLACE/computed   folders of Parquet files PLACE/calls
+a line for each epoch that the function got: its number, and a digest of its rows PLACE/finish    once this is there, all input is processed
+and the program ends
 """
 
 import os

@@ -1,7 +1,6 @@
 """A program of its own: all queries of Nexmark over the files that are there. Run as `-m tests.crash.nexmark_driver PLACE`.
 
-PLACE/files   the streams
-PLACE/home    the flow's home
+PLACE/files   the streams PLACE/home    the flow's home
 """
 
 import sys

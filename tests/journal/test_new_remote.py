@@ -92,12 +92,12 @@ def test_status_never_says_more_than_the_run_when_the_remote_is_new(tmp_path: Pa
     first = start(tmp_path / "home", a_remote(), 1)
     first.append(Declared("shop", 1, {}, {}, {}))
     compute(first, 1, 5)
-    settle(tend(first))
+    finish(tend(first))
     assert open_home(tmp_path / "home").status.safe == {"process": 5, "host": 5, "site": 5}
     upkeep = tend(start(tmp_path / "home", a_remote(), 2))
     said = open_home(tmp_path / "home").status.safe
     assert said["site"] <= upkeep.safe()["site"] == 0
-    settle(upkeep)
+    finish(upkeep)
     assert open_home(tmp_path / "home").status.safe == upkeep.safe() == {"process": 5, "host": 5, "site": 5}
 
 

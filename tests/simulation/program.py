@@ -1,8 +1,7 @@
 """A small flow that computes with nothing but dictionaries: two sources, two operators, a sink.
 
 `totals` sums events by key in two shards; `parities`, fed by it, sums the totals by their parity, in two shards; `out` is the change of
-`parities`, for the sink.
-State as of an epoch is a function of the input up to it, so epochs may be computed one by one or several at once.
+`parities`, for the sink. State as of an epoch is a function of the input up to it, so epochs may be computed one by one or several at once.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Places that fail in every way a real one can, driven by one seed.
 
-Every storage operation passes through `World.operation`, which decides what becomes of it: done; failed and not done; done but reported
-as timed out; not done and
-reported as timed out; a crash before or after it. A `Cache` forgets, when the host restarts, what was never synced: contents may be
-torn, names may be gone, deleted names
-may be back. `Away` survives everything.
+Every storage operation passes through `World.operation`, which decides what becomes of it: done; failed and not done; done but reported as
+timed out; not done and reported as timed out; a crash before or after it. A `Cache` forgets, when the host restarts, what was never synced:
+contents may be torn, names may be gone, deleted names may be back. `Away` survives everything.
 """
 
 from __future__ import annotations

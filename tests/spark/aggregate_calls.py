@@ -1,7 +1,7 @@
 """How each of Spark's aggregate functions is called in the tests, over the columns of `SCHEMA`.
 
-A call is written so that SQL leaves one answer: lists are sorted, sketches are asked for an estimate, ties cannot occur.
-`OPEN` has the calls where several answers are right, with the query for all of them.
+A call is written so that SQL leaves one answer: lists are sorted, sketches are asked for an estimate, ties cannot occur. `OPEN` has the
+calls where several answers are right, with the query for all of them.
 """
 
 SCHEMA = "k string, i int, l bigint, d double, b boolean, s string, e decimal(10,2), y binary"

@@ -1,7 +1,7 @@
 """Catalyst's vocabulary, from Python: just enough of it to take plans apart and put them together.
 
-Everything here is a thin call over the gateway to the JVM; what a plan means is decided elsewhere.
-It needs classic PySpark (a driver with a JVM of its own).
+Everything here is a thin call over the gateway to the JVM; what a plan means is decided elsewhere. It needs classic PySpark (a driver with
+a JVM of its own).
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,7 @@
 """Follows a run until it ends, epoch by epoch.
 
-Promise: every epoch is emitted once and in order, also those that end between the last look and the end of the run.
-A failed run raises its error after them.
+Promise: every epoch is emitted once and in order, also those that end between the last look and the end of the run. A failed run raises its
+error after them.
 """
 
 import signal

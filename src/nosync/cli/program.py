@@ -1,7 +1,7 @@
 """Takes the flow out of a user's Python file.
 
-The file is run as a module of its own, its folder importable as when Python runs it. Functions defined in it travel to
-Spark's workers by value, since the workers could not import it.
+The file is run as a module of its own, its folder importable as when Python runs it. Functions defined in it travel to Spark's workers by
+value, since the workers could not import it.
 """
 
 import importlib.util

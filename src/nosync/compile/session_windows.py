@@ -1,8 +1,8 @@
 """`session_window`: a key's rows are kept, and Spark merges them into sessions anew whenever the key is touched.
 
 A row opens a window of its own; windows of one key that touch become one. A row is late when its own window has ended. One that is not may
-still reach a session that ended within a gap before the watermark, so a session is closed one gap after its end: then no
-row to come can be part of it. Where each row has a gap of its own nobody can say that of any session, and none is ever closed.
+still reach a session that ended within a gap before the watermark, so a session is closed one gap after its end: then no row to come can be
+part of it. Where each row has a gap of its own nobody can say that of any session, and none is ever closed.
 """
 
 from typing import TYPE_CHECKING

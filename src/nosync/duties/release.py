@@ -1,9 +1,8 @@
 """Releasing output to sinks: in epoch order, each epoch once its sink may have it, the intent recorded first.
 
-A run that was fenced cannot record the intent, and so begins no delivery. With a remote the intent must be there, since that is where
-runs on other hosts
-are fenced. What was delivered is noted with the next record; a crash in between delivers again. To a sink that would show that, one
-epoch at a time.
+A run that was fenced cannot record the intent, and so begins no delivery. With a remote the intent must be there, since that is where runs
+on other hosts are fenced. What was delivered is noted with the next record; a crash in between delivers again. To a sink that would show
+that, one epoch at a time.
 """
 
 from collections.abc import Callable, Mapping, Sequence

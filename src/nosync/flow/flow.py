@@ -163,9 +163,8 @@ class Flow:
     def sink(self, name: str, query: DataFrame, sink: Sink, release: Release = "safe") -> None:
         """Sends what each epoch adds to the query's result, and removes from it, to a sink.
 
-        `release="safe"` holds an epoch back until it survives every failure that the run is protected against; `"computed"` only until
-        it can be
-        computed again in just the same way. `guarantees()` says what that promises.
+        `release="safe"` holds an epoch back until it survives every failure that the run is protected against; `"computed"` only until it
+        can be computed again in just the same way. `guarantees()` says what that promises.
         """
         self._check_name(name)
         if not isinstance(query, DataFrame):
@@ -208,11 +207,9 @@ class Flow:
         fenced.
 
         `shards` (default: one per core) is fixed with the first start. `trigger` is as for `DataStreamWriter.trigger`. `remote`
-        ("s3://...", "file://...") also
-        keeps a copy that survives the loss of the disk; `recover_within="5s"` says how soon a recovery from it shall be done. The
-        stream waits only when
-        more than `max_unshipped_bytes` are not yet where they shall be. A home that has a remote is not started without it, unless
-        `remote=ns.NO_REMOTE` says so.
+        ("s3://...", "file://...") also keeps a copy that survives the loss of the disk; `recover_within="5s"` says how soon a recovery from
+        it shall be done. The stream waits only when more than `max_unshipped_bytes` are not yet where they shall be. A home that has a
+        remote is not started without it, unless `remote=ns.NO_REMOTE` says so.
 
         `on_change` says what becomes of operators whose query is new or changed since the home was used: "refuse" to start and list them,
         "rebuild" them from the input of all epochs, or "discard" what they had: they begin empty. All others keep their state. A static

@@ -18,11 +18,10 @@ class Declared:
     """What the home belongs to: written once, and again when a run starts with another program (see `TakenOver`). Traces that it does
     not name are dropped; their names are `retired`, and never used again.
 
-    `fingerprints` say of each operator and view that keeps state what it computes; `feeders` of each trace which ones it is computed
-    from, `stepwise` which traces must be recomputed epoch by epoch, `unrepeatable` which cannot be at all, `records` where what those
-    emitted is kept: so what a recovery would do is known without the program.
-    `picture` is what `explain` tells of the graph, `settings` what answers depend on besides the input, `tables` the versions of static
-    tables.
+    `fingerprints` say of each operator and view that keeps state what it computes; `feeders` of each trace which ones it is computed from,
+    `stepwise` which traces must be recomputed epoch by epoch, `unrepeatable` which cannot be at all, `records` where what those emitted is
+    kept: so what a recovery would do is known without the program. `picture` is what `explain` tells of the graph, `settings` what answers
+    depend on besides the input, `tables` the versions of static tables.
     """
 
     flow: str

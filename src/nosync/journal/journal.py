@@ -1,9 +1,8 @@
 """The append-only, fenced record of a flow. See docs/epoch-contract.md and `names` for what lies where.
 
-Promise: an append that returns is part of the one history of the flow, and this run was the newest when it was made; `Fenced` means
-that it is not,
-and that this process must stop. Appending creates one small file in the home's page cache and waits for nothing else.
-What carries records to other tiers takes them from `after`.
+Promise: an append that returns is part of the one history of the flow, and this run was the newest when it was made; `Fenced` means that it
+is not, and that this process must stop. Appending creates one small file in the home's page cache and waits for nothing else. What carries
+records to other tiers takes them from `after`.
 """
 
 import json

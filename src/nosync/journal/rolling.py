@@ -1,10 +1,8 @@
 """Rolling up: opening a flow costs the same after a million epochs as after a thousand.
 
 Every so many records, the image is written down and the records before it become one segment of the past. In this order, each step only
-when the one before
-is done on every tier: remember image and number; wait until every tier has the records up to there; write segment and roll-up; sync;
-delete the records.
-Only what every tier has is rolled up, so a tier that lags can always be joined to the others.
+when the one before is done on every tier: remember image and number; wait until every tier has the records up to there; write segment and
+roll-up; sync; delete the records. Only what every tier has is rolled up, so a tier that lags can always be joined to the others.
 """
 
 from dataclasses import dataclass, field
@@ -64,9 +62,8 @@ class Roller:
         self._forget(rollup, inside)
 
     def _write(self, texts: dict[str, bytes]) -> None:
-        """On every tier, and synced: what is written next relies on it. What an earlier try has written is not touched: a restart of
-        the host
-        could tear the new copy."""
+        """On every tier, and synced: what is written next relies on it. What an earlier try has written is not touched: a restart of the
+        host could tear the new copy."""
         for name, text in texts.items():
             if self.remote is not None:
                 self.remote.replace(name, text)

@@ -1,9 +1,9 @@
 """Groups: accumulators by key, as kernels hold them and as layers and blobs store them.
 
-A `Groups` is sorted by hash, a key occurs once. `n` counts the rows of a group. Every other accumulator is either
-*additive* (an int64 column; a missing column is zero throughout) or *best* (a typed column with nulls: minimum, maximum,
-bits; a missing column is null throughout). Both may be sparse, so a group pays only for what its data needed:
-a sum of small integers is one column, a count of nulls is none at all until the first null.
+A `Groups` is sorted by hash, a key occurs once. `n` counts the rows of a group. Every other accumulator is either *additive* (an int64
+column; a missing column is zero throughout) or *best* (a typed column with nulls: minimum, maximum, bits; a missing column is null
+throughout). Both may be sparse, so a group pays only for what its data needed: a sum of small integers is one column, a count of nulls is
+none at all until the first null.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,8 +1,8 @@
 """regroup: keep the rows of every group, and for the touched groups let somebody else recompute the result.
 
-`gather` adds the change to the kept rows and hands out all rows of each touched group; `replace_results` takes the recomputed results
-and emits their difference to the previous ones. In between stands whatever the query says. Work is in proportion
-to the touched groups. A group that has become empty is announced by a *ghost*: one of the changed rows, marked.
+`gather` adds the change to the kept rows and hands out all rows of each touched group; `replace_results` takes the recomputed results and
+emits their difference to the previous ones. In between stands whatever the query says. Work is in proportion to the touched groups. A group
+that has become empty is announced by a *ghost*: one of the changed rows, marked.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,7 @@
 """What a store must be able to do to hold a flow's journal and layers.
 
-Names are relative, with slashes.
-A call that fails says what is known: `Unavailable` (nothing was written), `OutcomeUnknown` (read back first).
-The simulation has stores of its own that fail in every way these errors allow.
+Names are relative, with slashes. A call that fails says what is known: `Unavailable` (nothing was written), `OutcomeUnknown` (read back
+first). The simulation has stores of its own that fail in every way these errors allow.
 """
 
 import hashlib

@@ -1,13 +1,11 @@
 """What to do after a failure. Pure: the journal's image and a survey in, a plan out.
 
-Promise: carrying out the plan makes every trace's state as of `epoch` readable from the home, and every output that a sink has yet
-to get. Nothing is
-recomputed that some tier still has. An epoch is given up only when a failure took its input before any tier had it; then the one before
-is next.
+Promise: carrying out the plan makes every trace's state as of `epoch` readable from the home, and every output that a sink has yet to get.
+Nothing is recomputed that some tier still has. An epoch is given up only when a failure took its input before any tier had it; then the one
+before is next.
 
-To recompute epochs [first, last] of a shard, the state of the trace and of all above it in the data's way must be readable as of
-first - 1. Where the log has only
-a layer that spans that boundary, the job starts where that layer starts; at the latest with epoch 1, from nothing.
+To recompute epochs [first, last] of a shard, the state of the trace and of all above it in the data's way must be readable as of first - 1.
+Where the log has only a layer that spans that boundary, the job starts where that layer starts; at the latest with epoch 1, from nothing.
 """
 
 from collections.abc import Iterable, Mapping
@@ -210,9 +208,8 @@ def _earlier(job: Recompute, traces: Layers, readable: Layers, shape: Shape) -> 
 def _alone(job: Recompute, traces: Layers, shape: Shape) -> list[Recompute]:
     """Epoch by epoch where a sink has yet to get them one by one, or where something above depends on it.
 
-    Then every shard of all above is written by epoch too: what the log has of them may span epochs, and each epoch needs them
-    as of
-    the one before.
+    Then every shard of all above is written by epoch too: what the log has of them may span epochs, and each epoch needs them as of the one
+    before.
     """
     closure = _closure(job, shape)
     if job.first == job.last or not (any(trace in shape.sinks for trace in job.targets) or closure & shape.stepwise):

@@ -11,8 +11,8 @@ UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 @dataclass(frozen=True, slots=True)
 class Durability:
-    """`remote`: where copies go; `detached`: the user said that there shall be none. `recover_within`: the
-    seconds in which a recovery from them shall be done. `most_unshipped_bytes`: when the stream waits.
+    """`remote`: where copies go; `detached`: the user said that there shall be none. `recover_within`: the seconds in which a recovery from
+    them shall be done. `most_unshipped_bytes`: when the stream waits.
     """
 
     remote: str | None = field(default=None, repr=False)

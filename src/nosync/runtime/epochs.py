@@ -1,10 +1,8 @@
 """The epoch path: open, compute, record. The run's loop calls `step` again and again; nothing here waits for an fsync or the network.
 
-An epoch is opened by recording the slice of every source, computed by the engine, and whole once its entry is in the journal. The next
-one is opened while an epoch
-computes (`open_ahead`), so that its record is on every tier by the time it matters. A failure at any point leaves the state at the
-epoch before; the opened epoch is
-repeated as recorded.
+An epoch is opened by recording the slice of every source, computed by the engine, and whole once its entry is in the journal. The next one
+is opened while an epoch computes (`open_ahead`), so that its record is on every tier by the time it matters. A failure at any point leaves
+the state at the epoch before; the opened epoch is repeated as recorded.
 """
 
 import threading

@@ -224,8 +224,8 @@ class Files:
 
     @cached_property
     def _counts(self) -> list[Column]:
-        """Rows and rejected rows. Naming every column makes Spark read them all, for every view: else a row that is
-        broken in one column would be good to a query that does not use it."""
+        """Rows and rejected rows. Naming every column makes Spark read them all, for every view: else a row that is broken in one column
+        would be good to a query that does not use it."""
         if self.format not in TEXTUAL:
             return [F.count(F.lit(1)).alias("rows")]
         every = F.struct(*(F.col(quoted(column)) for column in self.schema.names))

@@ -1,7 +1,7 @@
 """One epoch is one Spark job: the graph's templates, filled with this epoch's input, ending in kernels that write layers.
 
-Promise: each operator runs once per shard, whatever is built on it (a change with several readers is persisted for the job);
-a retried task recomputes the same bytes from immutable inputs. Nothing is recorded here: the caller takes the receipts.
+Promise: each operator runs once per shard, whatever is built on it (a change with several readers is persisted for the job); a retried task
+recomputes the same bytes from immutable inputs. Nothing is recorded here: the caller takes the receipts.
 """
 
 from collections import Counter

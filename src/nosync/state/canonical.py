@@ -1,8 +1,8 @@
 """One canonical binary string per row, and equality of rows, for every Arrow type.
 
-Promise: two rows are equal exactly when their bytes are equal. Null equals null, all NaN are one value, -0.0 and 0.0 differ,
-maps are equal when they hold the same entries in whatever order. Validity, slicing, hidden bytes under nulls, string width
-and dictionary encoding do not show. The bytes order rows the same way everywhere; that order has no other meaning.
+Promise: two rows are equal exactly when their bytes are equal. Null equals null, all NaN are one value, -0.0 and 0.0 differ, maps are equal
+when they hold the same entries in whatever order. Validity, slicing, hidden bytes under nulls, string width and dictionary encoding do not
+show. The bytes order rows the same way everywhere; that order has no other meaning.
 
 Format of a row: its columns one after the other, each self-delimiting, little endian.
   fixed width   one byte 1 and the value, or one byte 0 and zeros for null

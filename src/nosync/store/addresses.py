@@ -2,8 +2,8 @@
 
     s3://bucket/prefix  gs://bucket/prefix  az://container/prefix  file:///folder  memory://name
 
-Clients take credentials, endpoints and regions from the environment, as `obstore` does: AWS_*, GOOGLE_*, AZURE_*.
-Their limits are short, so that a remote that does not answer is known soon; AWS_TIMEOUT and the like lengthen them.
+Clients take credentials, endpoints and regions from the environment, as `obstore` does: AWS_*, GOOGLE_*, AZURE_*. Their limits are short,
+so that a remote that does not answer is known soon; AWS_TIMEOUT and the like lengthen them.
 """
 
 import threading

@@ -1,7 +1,7 @@
 """Files below a folder: where journal and layers live first.
 
-Promise: a name shows its whole content or is not there, also after a crash of the process. Writing ends in the page cache;
-what `sync_files` and `sync_folders` returned from survives a restart of the host. Files and folders are for their owner alone.
+Promise: a name shows its whole content or is not there, also after a crash of the process. Writing ends in the page cache; what
+`sync_files` and `sync_folders` returned from survives a restart of the host. Files and folders are for their owner alone.
 
 A file is written as `.<random>` beside its name and then linked or renamed to it; what tasks and sources write begins in a similar way
 (`BEGINNING`). No listing shows files that begin with a dot.

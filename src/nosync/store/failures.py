@@ -1,7 +1,7 @@
 """What a failed call on a store means for its caller, and what a person should look at.
 
-Promise: `Unavailable` only where nothing can have been written; a write of which that is not certain is `OutcomeUnknown`.
-Pure. Called by the disk and by the remote for everything that the system or `obstore` raises.
+Promise: `Unavailable` only where nothing can have been written; a write of which that is not certain is `OutcomeUnknown`. Pure. Called by
+the disk and by the remote for everything that the system or `obstore` raises.
 """
 
 import errno

@@ -1,8 +1,8 @@
 """Copies layers to the remote in a process of its own, at a low priority.
 
 Reading, compressing and sending a layer takes CPU that busy cores do not have to spare. In a process (and not in a thread of the driver,
-which would hold Python's lock while it waits for a core) it gets what epochs leave, and a twentieth of two
-cores that are never idle: a safe point must not stand still for good.
+which would hold Python's lock while it waits for a core) it gets what epochs leave, and a twentieth of two cores that are never idle: a
+safe point must not stand still for good.
 
 Promise: `upload` ends as that of the remote does, with the same errors. A process that was killed is replaced by the next upload.
 """

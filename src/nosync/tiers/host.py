@@ -1,9 +1,8 @@
 """The tier that survives a restart of the host: files and folders of the home, fsynced behind the stream.
 
 One call of `step` syncs everything that is new at once, so that many epochs share one commit of the file system. A record that survives
-without its layers does no harm: recovery looks at what is there.
-Merged layers can be large, and their inputs are kept: they are synced when nothing else is to do or when there are many, and no safe
-point waits for them.
+without its layers does no harm: recovery looks at what is there. Merged layers can be large, and their inputs are kept: they are synced
+when nothing else is to do or when there are many, and no safe point waits for them.
 
     HOME/synced   "<number> <digest>": all files named in records up to this one are synced, as long as the chain has that digest there
 """

@@ -1,8 +1,7 @@
 """The tier that survives the loss of the site: copies of records and layers on the remote.
 
-Records go first and fast (`RecordShipper`), since an epoch whose opening is there can be computed again; layers follow
-(`LayerShipper`), so that
-it need not be. Neither waits for the other: what is readable there is found by looking (see `recovery.survey`).
+Records go first and fast (`RecordShipper`), since an epoch whose opening is there can be computed again; layers follow (`LayerShipper`), so
+that it need not be. Neither waits for the other: what is readable there is found by looking (see `recovery.survey`).
 
 Shipping adapts to load. A stream that rests between its epochs leaves time for each one's layers. While epochs follow each other closely,
 layers wait, `patience` seconds at most: then the one layer into which the merger has collapsed them goes in their place, with fewer bytes

@@ -1,9 +1,8 @@
 """Deleting layers that no record names: leftovers of attempts that were repeated, and of runs that died or were fenced.
 
-The boundary is recorded, and synced, before anything behind it is deleted. Swept is only what cannot be recorded any more: files of
-earlier runs (they can append nothing), and
-of this run single epochs that are computed. Whatever a newer run makes is none of our business. Called again and again: late attempts
-leave files late.
+The boundary is recorded, and synced, before anything behind it is deleted. Swept is only what cannot be recorded any more: files of earlier
+runs (they can append nothing), and of this run single epochs that are computed. Whatever a newer run makes is none of our business. Called
+again and again: late attempts leave files late.
 """
 
 from nosync.journal.entries import Swept

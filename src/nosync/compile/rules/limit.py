@@ -1,7 +1,7 @@
 """`order by ... limit ... offset ...` as one operator over one group.
 
-Promise: rows that the query's order leaves equal go by their columns, left to right; without an order, all rows do. So a
-limit picks the same rows whenever it is asked. Only the rows among which the first ones are reach Spark.
+Promise: rows that the query's order leaves equal go by their columns, left to right; without an order, all rows do. So a limit picks the
+same rows whenever it is asked. Only the rows among which the first ones are reach Spark.
 """
 
 from dataclasses import dataclass, replace
