@@ -73,7 +73,8 @@ class Program:
     def change(self, old: Declared, shards: int) -> Change:
         """What taking over from another program means. This one has its names."""
         gone = set(old.fingerprints) - {name_of(node) for node, _ in self._states()}
-        declaration = self.declaration(shards, {*old.retired, *gone})
+        left_behind = set(old.feeders) - set(feeders(self.graph))
+        declaration = self.declaration(shards, {*old.retired, *gone, *left_behind})
         found = difference(old, declaration)
         fresh = [node for node, _ in self._states() if name_of(node) in found.fresh]
         every = frozenset(shard_ranges(shards))

@@ -5,6 +5,7 @@ Names of layers begin with their first epoch, so that late ones are listed alone
 
 from nosync.journal.image import Image
 from nosync.journal.names import from_epoch, layer_folder
+from nosync.model.identifiers import TraceName
 from nosync.model.shards import shard_ranges
 from nosync.model.store import Remote, Store
 
@@ -22,5 +23,6 @@ def late_layers(store: Store, image: Image) -> list[str]:
     declared = image.declared
     places = {(trace, range) for trace, ranges in image.traces.items() for range in ranges}
     if declared is not None:
-        places |= {(trace, range) for trace in declared.feeders for range in shard_ranges(declared.shards)}
+        names = [*declared.feeders, *map(TraceName, declared.retired)]
+        places |= {(trace, range) for trace in names for range in shard_ranges(declared.shards)}
     return list(store.sizes_of({layer_folder(trace, range): from_epoch(image.since + 1) for trace, range in places}))
