@@ -16,7 +16,7 @@ from nosync.model.store import is_own_name
 @dataclass(frozen=True, slots=True)
 class Declared:
     """What the home belongs to: written once, and again when a run starts with another program (see `TakenOver`). Traces that it does
-    not name are dropped; their names and those of their traces are `retired`, and never used again.
+    not name are dropped; their names, and those of the operators that kept them, are `retired`, and never used again.
 
     `fingerprints` say of each operator and view that keeps state what it computes; `feeders` of each trace which ones it is computed from,
     `stepwise` which traces must be recomputed epoch by epoch, `unrepeatable` which cannot be at all, `records` where what those emitted is
