@@ -97,3 +97,16 @@ def test_what_comes_out_differently_than_it_is_on_record_is_reported(monkeypatch
     monkeypatch.setattr(engine, "compute", random)
     newest = max(journal.image.traces["totals"][HALVES[1]], key=lambda layer: layer.lower)
     assert lose(disk, journal, engine, newest.path).different == ("totals",)
+
+
+def test_whenever_the_process_dies_an_epoch_that_is_to_come_out_anew_keeps_its_input() -> None:
+    disk, journal, engine = grown(1, 3, 5)
+    before, number = journal.image.copy(), journal.number
+    [lost] = [layer.path for layer in journal.image.traces["totals"][HALVES[1]] if layer.lower == 3]
+    del disk.files[lost]
+    done = recover(journal, disk, None, engine, replace(SHAPE, unrepeatable=frozenset(["totals"])), engine.verify, frozenset([lost]))
+    assert (done.epoch, done.rolled_back) == (2, 0)
+    for record in journal.after(number):
+        for entry in record.entries:
+            before.apply(record.number, entry)
+        assert 3 in before.opened, f"a kill after record {record.number} would lose the input of epoch 3"

@@ -140,9 +140,8 @@ class _Restoration:
         self._fetch(chosen.fetch, {layer.path: layer for layer in image.layers()})
         if (kept := _kept(image, chosen)) < image.last_opened:
             self.done.rolled_back = image.last_opened - chosen.opened
-            self.journal.append(RolledBack(kept))
-            for epoch in epochs(kept + 1, chosen.opened):
-                self.journal.append(image.opened[epoch])
+            again = [image.opened[epoch] for epoch in epochs(kept + 1, chosen.opened)]
+            self.journal.append(RolledBack(kept), *again)  # at once: a kill in between would lose the input of epochs that had it
         before_loss, image = image, self._forgotten(image, chosen)
         lost, made = list(chosen.lost), list[LayerInfo]()
         for job in chosen.jobs:
