@@ -48,7 +48,7 @@ def test_permission_lost_and_a_full_disk_stop_what_they_must_and_heal(
 ) -> None:
     home, folder = tmp_path / "home", tmp_path / "in"
     disk = Moody(home)
-    monkeypatch.setattr("nosync.runtime.stepping.LocalDisk", lambda root: disk)
+    monkeypatch.setattr("nosync.runtime.starting.LocalDisk", lambda root: disk)
     feed(folder, [0])
     with orders_flow(quick, folder)[0].start(home, shards=2) as run:
         run.processAllAvailable()

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nosync.model import run
-from nosync.runtime import stepping
+from nosync.runtime import starting
 from nosync.runtime.starting import begin
 from nosync.runtime.stepping import Stepping
 from nosync.store.disk import LocalDisk
@@ -38,7 +38,7 @@ def test_what_was_safe_is_there_after_the_host_restarts(
 ) -> None:
     home, folder, boot, chance, power = tmp_path / "home", tmp_path / "in", tmp_path / "boot", random.Random(seed), Power()
     remote = open_remote(f"file://{tmp_path / 'remote'}") if kept else None
-    monkeypatch.setattr(stepping, "LocalDisk", partial(LocalDisk, fsync=power.fsync))
+    monkeypatch.setattr(starting, "LocalDisk", partial(LocalDisk, fsync=power.fsync))
     monkeypatch.setattr(os, "fsync", power.fsync)
     monkeypatch.setattr(run, "BOOT", boot)
     feed(folder, [0])

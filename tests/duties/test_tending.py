@@ -74,6 +74,7 @@ class Uneven:
 
     def __init__(self) -> None:
         self.hanging, self.delivered, self.enough = threading.Event(), list[int](), threading.Event()
+        self.hangs = threading.Event()
 
     def precise(self, sink: str) -> bool:
         return True
@@ -82,6 +83,7 @@ class Uneven:
         if sink == "down":
             raise Unavailable("the sink is down")
         if sink == "hangs":
+            self.hangs.set()
             self.hanging.wait(60)
         if sink == "works":
             self.delivered.append(epoch)
@@ -112,7 +114,7 @@ def test_a_sink_gets_its_epochs_whatever_those_before_it_do(uneven: tuple[Uneven
 
 def test_stopping_does_not_wait_for_what_hangs(uneven: tuple[Uneven, Tending]) -> None:
     outlet, tending = uneven
-    assert outlet.enough.wait(60)
+    assert outlet.enough.wait(60) and outlet.hangs.wait(60)
     tending.stop(seconds=0.1)
     left = [thread.name for thread in tending.threads if thread.is_alive()]
     assert "nosync sink hangs" in left

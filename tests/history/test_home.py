@@ -121,7 +121,7 @@ def test_a_missing_layer_is_told_by_name(home: ns.Home) -> None:
     ],
 )
 def test_a_time_means_the_newest_epoch_opened_by_then(home: ns.Home, at: Any, epoch: int | None) -> None:
-    assert home.resolve(at) == (epoch if epoch is not None else min(home.status()["safe"].values()))
+    assert home.resolve(at) == (epoch if epoch is not None else min(home.status.safe.values()))
     if epoch is not None:
         assert home.view("rows", at=at) == home.view("rows", at=epoch)
 

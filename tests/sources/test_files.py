@@ -100,7 +100,7 @@ def test_a_file_that_is_still_being_written_is_waited_for(tmp_path: Path) -> Non
 
 def test_files_may_have_to_be_of_an_age(tmp_path: Path) -> None:
     write(tmp_path, "old", [1])
-    write(tmp_path, "new", [2], 3600)
+    write(tmp_path, "new", [2], time.time() - LONG_AGO)
     assert names(source_over(tmp_path, minFileAge="1 minute").available()) == ["old"]
 
 

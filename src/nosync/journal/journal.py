@@ -219,7 +219,8 @@ class Journal:
         """For a remote that is new to a long history: what sources must know of the past, then the roll-up that this history was read
         from. A newer one in the home may be torn.
         """
-        assert self.chain.rollup is not None
+        if self.chain.rollup is None or self.chain.rollup.number != self.base:
+            raise ValueError(f"rolled up to record {self.base}, which the remote does not have: nothing joins them")
         contents = taken_files(TieredReader(self.disk), self.base)
         contents[rollup_name(self.base, self.chain.rollup.image.epoch)] = self.chain.rollup.content()
         for name, content in contents.items():
