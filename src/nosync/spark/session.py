@@ -37,7 +37,7 @@ def active_or_local() -> SparkSession:
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         "spark.scheduler.mode": "FAIR",
-        "spark.scheduler.allocation.file": (Path(__file__).parent / "pools.xml").as_uri(),
+        "spark.scheduler.allocation.file": f"file:{Path(__file__).parent / 'pools.xml'}",
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     }
