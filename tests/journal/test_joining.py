@@ -79,7 +79,7 @@ def test_a_home_that_was_detached_does_not_give_up_its_epochs_silently(tmp_path:
 
 def test_the_remote_of_another_flow_is_refused_and_its_run_goes_on(tmp_path: Path, remote: Objects) -> None:
     running = start(tmp_path / "one", remote)
-    start(tmp_path / "two", None)
+    compute(start(tmp_path / "two", None), 1, 1)
     with pytest.raises(Invalid, match="different histories"):
         start(tmp_path / "two", remote, 2)
     compute(running, 1, 1)

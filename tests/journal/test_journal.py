@@ -180,7 +180,7 @@ def test_a_remote_with_a_record_that_joins_nothing_is_told_of(tmp_path: Path) ->
 
 def test_the_remote_of_another_flow_is_refused(tmp_path: Path) -> None:
     journal_in(tmp_path / "one", 1, tmp_path / "remote")
-    journal_in(tmp_path / "two", 2)
+    journal_in(tmp_path / "two", 2).append(Opened(1, 0.0, {}))
     with pytest.raises(Invalid, match="different histories"):
         journal_in(tmp_path / "two", 3, tmp_path / "remote")
 

@@ -141,12 +141,14 @@ def junk(store: Store, chain: Chain) -> list[str]:
 
 
 def common(home: Chain, remote: Chain) -> RecordNumber:
-    """Up to which record two tiers agree; 0 where the home was left behind so long ago that the remote has rolled up what they share.
-    Raises where they belong to different histories.
+    """Up to which record two tiers agree; 0 where the home was left behind so long ago that the remote has rolled up what they share, or
+    where it has nothing yet: two hosts may begin at the same time. Raises where they belong to different histories.
     """
     if not home.number or not remote.number:
         return NO_RECORD
     if home.origin != remote.origin:
+        if not home.image().last_opened:
+            return NO_RECORD
         raise Invalid("the home and the remote belong to different histories", hint="Give each flow a remote of its own.")
     for number in map(RecordNumber, range(min(home.number, remote.number), max(home.base, remote.base) - 1, -1)):
         if home.digest_at(number) == remote.digest_at(number):

@@ -61,6 +61,7 @@ class Journal:
         self.recent = Recent(chain.rollup.image if chain.rollup else Image(), chain.records)
         emptied = [Reached("site", NO_EPOCH)] if self.remote is not None and self.image.reached and not self.shipped else []
         record = encode(self.number + 1, self.run, self.digest, [started, *emptied])
+        self.look()  # one that was overtaken while it read must not write behind the run that overtook it
         try:
             create(self.disk, record_name(record.number), record.content)
         except Conflict:
@@ -90,11 +91,13 @@ class Journal:
 
     def _cleared(self, chain: Chain) -> bool:
         """Removes what lies behind the end of the chain: torn by a restart, or of a run that was fenced. False when a record came in
-        meanwhile.
+        meanwhile: then what lies behind that may be part of the history too.
         """
-        for name in junk(self.disk, chain):
-            if numbers_in(name)[0] == chain.number + 1 and any(decode(self.disk.read(name) or b"", chain.number + 1, chain.digest)):
-                return False
+        names = junk(self.disk, chain)
+        if names and any(decode(self.disk.read(record_name(chain.number + 1)) or b"", chain.number + 1, chain.digest)):
+            return False
+        for name in names:
+            self.look()  # what a newer run has put in the place of what was torn is not ours to remove
             self.disk.delete(name)
         return True
 

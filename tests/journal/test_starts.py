@@ -1,0 +1,58 @@
+"""Runs that start at the same time: one of them goes on, and no home is left unusable."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nosync.journal.entries import Opened
+from nosync.journal.journal import Journal
+from nosync.journal.names import RECORDS
+from nosync.model.errors import Fenced
+from nosync.model.run import Runner
+from nosync.store.disk import LocalDisk
+from nosync.store.objects import open_remote
+
+
+def start(home: LocalDisk, number: int, remote: Path | None = None) -> Journal:
+    runner = Runner(number, f"host{number}", f"boot{number}", 0.0, f"{number:08x}")
+    return Journal(home, open_remote(f"memory://{remote}") if remote else None, runner)
+
+
+class Slow(LocalDisk):
+    """A home where something else happens before some folder is listed for the so-manieth time."""
+
+    def __init__(self, root: Path, folder: str, times: int, meanwhile: Callable[[], object]) -> None:
+        super().__init__(root)
+        self.folder, self.times, self.meanwhile = folder, times, meanwhile
+
+    def sizes(self, folder: str) -> dict[str, int]:
+        self.times -= folder == self.folder
+        if folder == self.folder and not self.times:
+            self.meanwhile()
+        return super().sizes(folder)
+
+
+def test_a_start_that_was_overtaken_leaves_the_newer_run_alone(tmp_path: Path) -> None:
+    newer: list[Journal] = []
+    with pytest.raises(Fenced):
+        start(Slow(tmp_path, RECORDS, 2, lambda: newer.append(start(LocalDisk(tmp_path), 2))), 1)
+    newer[0].append(Opened(1, 0.0, {}))
+
+
+def test_a_start_that_was_overtaken_removes_nothing_of_the_newer_run(tmp_path: Path) -> None:
+    def overtakes() -> None:
+        start(LocalDisk(tmp_path), 2).append(Opened(1, 0.0, {}))
+
+    with pytest.raises(Fenced):
+        start(Slow(tmp_path, RECORDS, 3, overtakes), 1)
+    assert start(LocalDisk(tmp_path), 3).image.last_opened == 1
+
+
+def test_of_two_hosts_that_begin_at_once_the_slower_home_joins_the_history_of_the_other(tmp_path: Path) -> None:
+    remote, other = tmp_path / "remote", LocalDisk(tmp_path / "other")
+    home = LocalDisk(tmp_path / "home")
+    start(home, 1)  # killed before it could reach the remote
+    start(other, 2, remote).append(Opened(1, 0.0, {}))
+    start(other, 3, remote)
+    assert start(home, 4, remote).image.last_opened == 1
