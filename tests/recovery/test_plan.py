@@ -95,18 +95,18 @@ def test_what_depends_on_the_cut_into_epochs_is_recomputed_epoch_by_epoch_with_a
 
 # a is not deterministic: what it told is recorded under "told", and b stands on that
 UNSURE = Shape(
-    {"a": frozenset(["a"]), "told": frozenset(["a", "told"]), "b": frozenset(["told", "b"])},
+    {"a": frozenset(["a"]), "told": frozenset(["a", "told"]), "b": frozenset(["told", "b"])}, {"b": "sink"},
     stepwise=frozenset(["a", "told"]), unrepeatable=frozenset(["a", "told"]), records=frozenset(["told"]),
 )  # fmt: skip
 
 
-def unsure(doubted: set[str], gone: set[str], epochs: int = 3) -> Plan | None:
+def unsure(doubted: set[str], gone: set[str], *more: Entry, epochs: int = 3) -> Plan | None:
     """The plan where these layers are gone, some of them before they were safe."""
     entries: list[Entry] = []
     for epoch in range(1, epochs + 1):
         layers = tuple(layer(trace, shard, epoch) for trace in ("a", "told", "b") for shard in (0, 1))
         entries += [Opened(epoch, 0.0, {"s": {}}), Computed(epoch, layers, {}, {})]
-    image = fold([*entries, Merged(layer("told", 0, 1, 3))])
+    image = fold([*entries, Merged(layer("told", 0, 1, 3)), *more])
     return plan(image, Survey(frozenset(everything(image) - gone), frozenset(), frozenset(doubted)), UNSURE)
 
 
@@ -125,6 +125,11 @@ def test_what_was_lost_before_it_was_safe_comes_out_anew_on_the_same_input() -> 
     found = unsure({"a/0/2-3", "a/0/3-4", "b/0/3-4"}, {"a/0/2-3", "b/0/3-4"})
     assert found is not None and (found.epoch, found.opened, found.jobs) == (1, 3, ())
     assert unsure({"a/0/3-4"}, {"a/0/2-3"}) is None
+
+
+def test_what_a_sink_was_given_does_not_hold_back_what_comes_out_anew_on_the_same_input() -> None:
+    found = unsure({"a/0/3-4"}, {"a/0/3-4"}, Released("sink", 3))
+    assert found is not None and (found.epoch, found.opened) == (2, 3)
 
 
 def test_outputs_that_a_sink_has_are_not_missed() -> None:

@@ -64,15 +64,19 @@ class Plan:
 
 def plan(image: Image, survey: Survey, shape: Shape) -> Plan | None:
     """The plan for the newest epoch that can be reached; None when layers are gone for good. There is no way back behind a change of the
-    program, nor behind what a sink has been given.
+    program, nor behind what a sink has been given, unless its epoch stays opened: then it comes out the same, or its promise says that it
+    may differ.
     """
-    fixed = [begun.epoch for begun in image.begun.values()] + [image.released.get(sink, 0) for sink in shape.sinks.values()]
+    begun = max((begun.epoch for begun in image.begun.values()), default=0)
+    given = min(image.epoch, max((image.released.get(sink, 0) for sink in shape.sinks.values()), default=0))
     epoch, lost = image.epoch, _lost_inputs(image, survey)
     while True:
         found = _plan_for(epoch, image, survey, shape)
-        given_up = min(lost, default=epoch + 1) <= epoch or _lost_for_now(image, survey, shape, epoch)
-        if found is not None or not given_up or epoch <= max(fixed, default=0):
-            return found
+        if found is not None:
+            return found if found.opened >= given else None
+        no_input = min(lost, default=epoch + 1) <= epoch
+        if not (no_input or _lost_for_now(image, survey, shape, epoch)) or epoch <= begun:
+            return None
         epoch -= 1
 
 
