@@ -21,7 +21,7 @@ from nosync.journal.rolling import ROLL_RECORDS, Roller
 from nosync.journal.taken import MarksOf
 from nosync.model.errors import OutcomeUnknown, Unavailable
 from nosync.model.estimate import LEAST_RECORDS, Effort, Estimate, Meter, allowance, seconds_for
-from nosync.model.identifiers import Epoch, RecordNumber
+from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber
 from nosync.model.safety import Release, Standing, safe_points
 from nosync.model.sink import Outlet
 from nosync.model.store import Carrier, Disk, Remote
@@ -152,7 +152,13 @@ class Upkeep:
         self.disk.clear_beginnings(before)
 
     def _noticed(self) -> RecordNumber:
-        """Up to which record nobody needs the records themselves any more: merged layers are synced, and the layers to ship are known."""
+        """Up to which record nobody needs the records themselves any more: merged layers are synced, and the layers to ship are known.
+
+        None before every tier has the layers too. Of what is rolled up nobody can tell any more what was lost before it was safe.
+        """
+        candidate = self.roller.candidate
+        if candidate is not None and candidate.image.epoch > min(tier.epoch for tier in self.standings()):
+            return NO_RECORD
         return self.host.synced if self.layers is None else min(self.host.synced, self.layers.number)
 
     def _everywhere(self) -> RecordNumber:
