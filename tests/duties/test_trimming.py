@@ -1,5 +1,6 @@
 """Input that nobody will ask for again is let go of, all of it, however late."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,23 @@ def test_a_new_run_goes_on_where_trimming_stopped(tmp_path: Path) -> None:
     again = Flow(tmp_path, 2)
     again.drain()
     assert again.got[0] == before + 1 and again.left() == list(range(again.got[-1] + 1, again.journal.image.epoch + 1))
+
+
+def test_a_restart_of_the_host_does_not_bring_back_what_was_trimmed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = Flow(tmp_path)
+    synced: list[list[int]] = []  # what was left whenever the folder of the input was synced
+    sync = flow.journal.disk.sync_folders
+
+    def syncing(names: Iterable[str]) -> None:
+        names = list(names)
+        if any(name.startswith("input/s/") for name in names):
+            synced.append(flow.left())
+        sync(names)
+
+    monkeypatch.setattr(flow.journal.disk, "sync_folders", syncing)
+    flow.compute(1, EPOCHS, sink=True)
+    flow.drain()
+    assert min(synced[-1]) == min(flow.left()) > 1
 
 
 def test_of_an_epoch_that_was_opened_twice_the_newer_input_is_let_go(tmp_path: Path) -> None:

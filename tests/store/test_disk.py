@@ -164,6 +164,15 @@ def test_the_way_to_a_new_folder_is_synced_even_beside_one_that_was(tmp_path: Pa
     assert syncing.synced == [tmp_path / "layers/a/0-f"]
 
 
+def test_the_way_to_a_folder_that_was_asked_for_before_it_was_made_is_synced(tmp_path: Path) -> None:
+    syncing = Syncing()
+    disk = LocalDisk(tmp_path, syncing)
+    disk.sync_folders(["input/s/1"])
+    disk.create("input/s/2", b"x")
+    disk.sync_folders(["input/s/2"])
+    assert {tmp_path, tmp_path / "input", tmp_path / "input/s"} <= set(syncing.synced)
+
+
 def test_only_what_a_crash_left_of_own_files_is_cleared(disk: LocalDisk) -> None:
     own = [
         "journal/records/.0123456789abcdef0123456789abcdef",

@@ -55,10 +55,12 @@ class Trimmer:
         if any(tier.number < number for tier in self.standings()):
             return False
         self.journal.look()
+        own: list[str] = []
         for entry in self._openings(epochs(self.trimmed[source] + 1, epoch)):
             if source in entry.slices:
                 self.sources[source](entry.slices[source])
-                self._delete([name for name in entry.files if name.startswith(source_folder(source) + "/")])
+                own += [name for name in entry.files if name.startswith(source_folder(source) + "/")]
+        self._delete(own)
         self.trimmed[source] = epoch
         return True
 
@@ -73,9 +75,10 @@ class Trimmer:
         return [known[epoch] for epoch in sorted(known)]
 
     def _delete(self, names: list[str]) -> None:
-        """Input of ours, wherever it lies."""
+        """Input of ours, wherever it lies. Synced: a restart of the host would bring it back, and nobody looks there again."""
         stores: list[Store | None] = [self.journal.disk, self.journal.remote]
         for store in stores:
             if store is not None:
                 for name in names:
                     store.delete(name)
+        self.journal.disk.sync_folders(names)

@@ -115,7 +115,7 @@ class LocalDisk:
 
     def sync_folders(self, names: Iterable[str]) -> None:
         """As the protocol says: the folder of each name; those above it once, since they only change when a folder is made."""
-        folders = {self.path(name).parent for name in names}
+        folders = {folder for folder in {self.path(name).parent for name in names} if folder.is_dir()}  # one made later is still new then
         above = {parent for folder in folders - self._known for parent in folder.parents if parent.is_relative_to(self.root)}
         self._all(self._sync_folder, sorted(folders | above))
         self._known |= folders
