@@ -1,4 +1,4 @@
-"""The engines: each runs one query over all files of an input, one file an epoch, and tells how long each epoch took.
+"""The engines: each runs one query over all files of an input, one file an epoch, and reports how long each epoch took.
 
 Every engine is called as `engine(session, task)` and returns an `Outcome`; the answer is compared with the truth after the clock
 has stopped. Epoch times are the engines' own (`durationMs.triggerExecution`); the wall clock stands beside them, so that work

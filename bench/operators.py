@@ -1,4 +1,4 @@
-"""One query for each kind of operator, over `bench.bids` and `bench.texts`, with the totals that tell whether its answer is right."""
+"""One query for each kind of operator, over `bench.bids` and `bench.texts`, with the totals that show whether its answer is right."""
 
 from __future__ import annotations
 

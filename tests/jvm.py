@@ -41,10 +41,10 @@ def options(archive: Path | None) -> str:
 def archive_in(folder: Path) -> Path | None:
     """Where the archive of this Java and this PySpark lies or would lie; None without Java."""
     java = Path(os.environ.get("JAVA_HOME", ""), "bin", "java") if os.environ.get("JAVA_HOME") else Path("java")
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-    version = "".join(letter if letter.isalnum() else "-" for letter in told.stderr.partition("\n")[0])
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    version = "".join(letter if letter.isalnum() else "-" for letter in answer.stderr.partition("\n")[0])
     found = folder / f"{version}-pyspark-{pyspark.__version__}.jsa"
-    return None if told.returncode else found
+    return None if answer.returncode else found
 
 
 def make(archive: Path, environment: Mapping[str, str]) -> None:

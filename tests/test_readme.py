@@ -108,9 +108,9 @@ def test_every_word_listed_for_a_run_is_one_of_its_names() -> None:
 
 @pytest.mark.parametrize("line", COMMANDS, ids=lambda line: line.split()[1])
 def test_commands_and_their_options_exist(line: str) -> None:
-    told = CliRunner().invoke(main, [line.split()[1], "--help"])
-    assert told.exit_code == 0
-    assert [option for option in re.findall(r"--[\w-]+", line) if option not in told.output] == []
+    shown = CliRunner().invoke(main, [line.split()[1], "--help"])
+    assert shown.exit_code == 0
+    assert [option for option in re.findall(r"--[\w-]+", line) if option not in shown.output] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

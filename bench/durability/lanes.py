@@ -122,7 +122,7 @@ def _complain(error: NosyncError) -> None:
     raise error
 
 
-def race(lanes: list[Lane], turn_epochs: int, tell: Callable[[str], None]) -> None:
+def race(lanes: list[Lane], turn_epochs: int, report: Callable[[str], None]) -> None:
     """Turns until the files are used up. The order changes with every round, so that no lane always follows the same one."""
     number = 0
     going = list(lanes)
@@ -132,4 +132,4 @@ def race(lanes: list[Lane], turn_epochs: int, tell: Callable[[str], None]) -> No
         going.sort(key=lanes.index)
         number += 1
         if going:
-            tell(f"round {number}: " + ", ".join(f"{lane.name} {1e3 * min(lane.seconds[-1]):.0f} ms" for lane in going))
+            report(f"round {number}: " + ", ".join(f"{lane.name} {1e3 * min(lane.seconds[-1]):.0f} ms" for lane in going))

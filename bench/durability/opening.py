@@ -2,7 +2,7 @@
 
 The journal is grown by its own code, with the entries of a real flow, in memory; what is left of it is written down, and no layer is.
 Measured is what a start does before its first epoch: reading the chain, asking what each source has taken, and telling known files in a
-folder from new ones. Each time in a process of its own, whose memory is told too.
+folder from new ones. Each time in a process of its own, whose memory is reported too.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def opened(home: Path) -> dict[str, float]:
     image = chain.image()
     read = time.perf_counter()
     taken = taken_from(["events"], TieredReader(disk), chain.base, chain.records, MARKS_OF)["events"]
-    told = time.perf_counter()
+    taken = time.perf_counter()
     names = [f"part-{epoch:08d}.parquet" for epoch in range(max(1, image.epoch - 999), image.epoch + 2)]
     known = taken.marks.among(names)
     asked = time.perf_counter()
@@ -120,8 +120,8 @@ def opened(home: Path) -> dict[str, float]:
     return {
         "epochs": image.epoch,
         "chain_s": read - started,
-        "taken_s": told - read,
-        "asking_1000_names_s": asked - told,
+        "taken_s": taken - read,
+        "asking_1000_names_s": asked - taken,
         "cpu_s": time.process_time() - cpu,
         "taken_files": len(disk.sizes("journal/taken")),
         "taken_bytes": sum(disk.sizes("journal/taken").values()),

@@ -131,15 +131,15 @@ def measure(world: World, name: str) -> bool:
     streaming = run_streaming(world, name, text)
     rows, wrong = unequal(world, name, text, home)
     shutil.rmtree(home)
-    told = wrong or "equal to batch"
-    number, said = ("", f"{told}; Spark {streaming}") if streaming.startswith("refused") else (streaming, told)
+    verdict = wrong or "equal to batch"
+    number, said = ("", f"{verdict}; Spark {streaming}") if streaming.startswith("refused") else (streaming, verdict)
     print(LINE.format(name, rows, f"{found:,.0f}", number, said), flush=True)
     return not wrong
 
 
 def main() -> int:
     asked = arguments()
-    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # a refusal is an answer here, and told in the table
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # a refusal is an answer here, and stands in the table
     with tempfile.TemporaryDirectory() as scratch:
         spark = open_session("nosync", asked.heap, Path(scratch) / "spark")
         spark.conf.set(STORE + "providerClass", PROVIDER + "RocksDBStateStoreProvider")

@@ -48,11 +48,11 @@ def rows(folder, view, *options):
     return sorted(json.loads(result.stdout)["rows"], key=lambda row: row["user"])
 
 
-def test_run_tells_each_epoch(shop):
+def test_run_reports_each_epoch(shop):
     _, result = shop
     assert result.exit_code == 0, result.output
-    told = [line.split() for line in result.stdout.splitlines() if line.startswith("epoch")]
-    assert [(line[1], line[2]) for line in told] == [("1", "2"), ("2", "1")]
+    reported = [line.split() for line in result.stdout.splitlines() if line.startswith("epoch")]
+    assert [(line[1], line[2]) for line in reported] == [("1", "2"), ("2", "1")]
 
 
 def test_show_gives_the_newest_epoch(shop):
@@ -67,13 +67,13 @@ def test_functions_of_the_file_run_on_the_workers(shop):
     assert rows(shop[0], "twice") == [{"user": "ann", "spent": 9.0}, {"user": "bob", "spent": 4.0}]
 
 
-def test_show_tells_people_how_much_is_left_out(shop):
+def test_show_reports_people_how_much_is_left_out(shop):
     result = call("show", shop[0] / "home", "spend", "--limit", 1)
     assert "spend as of epoch 2: 1 of 2 rows" in result.stdout
     assert "orders" in result.stdout
 
 
-def test_status_tells_the_views_with_rows_and_columns(shop):
+def test_status_reports_the_views_with_rows_and_columns(shop):
     result = call("status", shop[0] / "home", "--json")
     facts = json.loads(result.stdout)
     assert facts["epoch"] == 2
@@ -88,7 +88,7 @@ def test_status_for_people_names_the_same(shop):
     assert "user string" in text
 
 
-def test_status_tells_what_is_safe_and_who_ran_it(shop):
+def test_status_reports_what_is_safe_and_who_ran_it(shop):
     facts = json.loads(call("status", shop[0] / "home", "--json").stdout)
     assert facts["safe"] == {"process": 2, "host": 2}
     assert facts["startedBy"]["process"] == os.getpid()
@@ -117,7 +117,7 @@ def test_fsck_of_a_real_home_finds_everything_there(shop):
     assert "spend: every epoch can be read, epochs 1 to 2" in result.output
 
 
-def test_explain_tells_the_graph_and_the_figures_of_a_home(shop):
+def test_explain_reports_the_graph_and_the_figures_of_a_home(shop):
     text = call("explain", shop[0] / "home", "--svg", shop[0] / "flow.svg").stdout
     assert "accumulate spend/aggregate" in text
     assert "now    " in text

@@ -1,4 +1,4 @@
-"""A followed run tells each epoch once and stops when asked."""
+"""A followed run reports each epoch once and stops when asked."""
 
 import os
 import signal
@@ -41,20 +41,20 @@ class Script:
 
 
 def followed(run):
-    told = []
-    follow(run, lambda progress: told.append(progress["epoch"]))
-    return told
+    reported = []
+    follow(run, lambda progress: reported.append(progress["epoch"]))
+    return reported
 
 
-def test_each_epoch_is_told_once():
+def test_each_epoch_is_reported_once():
     assert followed(Script([1, 0, 2, 1])) == [1, 2, 3, 4]
 
 
-def test_epochs_before_a_failure_are_told_and_the_error_raised():
-    told = []
+def test_epochs_before_a_failure_are_reported_and_the_error_raised():
+    reported = []
     with pytest.raises(Failed, match="epoch broke"):
-        follow(Script([1, 1], last="fail"), lambda progress: told.append(progress["epoch"]))
-    assert told == [1, 2, 3]
+        follow(Script([1, 1], last="fail"), lambda progress: reported.append(progress["epoch"]))
+    assert reported == [1, 2, 3]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -64,9 +64,9 @@ def test_a_signal_stops_the_run_after_its_epoch(number):
             os.kill(os.getpid(), number)
 
     run = Script([1] * 100, on_look=on_look)
-    told = followed(run)
+    reported = followed(run)
     assert run.stopped
-    assert told == list(range(1, run.epochs() + 1))
+    assert reported == list(range(1, run.epochs() + 1))
 
 
 def test_a_second_interrupt_ends_at_once():

@@ -1,4 +1,4 @@
-"""Ctrl-C on a real process ends it after the epoch, with everything told."""
+"""Ctrl-C on a real process ends it after the epoch, with everything reported."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ def test_ctrl_c_ends_after_the_epoch(tmp_path):
         first = process.stdout.readline()
         # As a terminal does: to the whole group, the JVM and the Python workers included.
         os.killpg(process.pid, signal.SIGINT)
-        told, errors = process.communicate(timeout=900)
+        reported, errors = process.communicate(timeout=900)
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
@@ -36,5 +36,5 @@ def test_ctrl_c_ends_after_the_epoch(tmp_path):
     assert "stopping after this epoch" in errors
     # Not one of its processes was interrupted. (PySpark may still complain of a closed pipe as it goes down.)
     assert "KeyboardInterrupt" not in errors, errors
-    epochs = [int(line.split()[1]) for line in (first + told).splitlines()]
+    epochs = [int(line.split()[1]) for line in (first + reported).splitlines()]
     assert epochs == list(range(1, len(epochs) + 1))

@@ -18,7 +18,7 @@ def rendered(table):
     return screen.export_text()
 
 
-def test_null_is_told_apart_from_the_word():
+def test_null_differs_from_the_word():
     assert cell(None).style != cell("null").style
 
 

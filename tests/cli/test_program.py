@@ -16,7 +16,7 @@ def run(tmp_path):
     return call
 
 
-def test_a_file_without_a_flow_is_told_how_to_define_one(run):
+def test_a_file_without_a_flow_says_how_to_define_one(run):
     result = run("stream = 1")
     assert result.exit_code == 1
     assert 'defines no variable "flow"' in result.output

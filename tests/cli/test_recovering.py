@@ -43,7 +43,7 @@ STEPS = [
 ]
 
 
-def test_without_a_terminal_a_line_tells_of_each_shard(capsys) -> None:
+def test_without_a_terminal_a_line_reports_of_each_shard(capsys) -> None:
     lines = shown([*STEPS, None], terminal=False).splitlines()
     assert lines == ["recovering: 0 of 2 shards, 0.0 of 2.0 KiB (fetching)", "recovering: 1 of 2 shards, 1.0 of 2.0 KiB (fetching)"]
     assert capsys.readouterr().out == "recovered to epoch 7: 4 files fetched from the remote (2.0 KiB of layers)\n"

@@ -88,5 +88,5 @@ def test_totals_come_from_the_home_and_the_last_epoch_from_the_stream():
     assert pace_of(status, [{"epoch": 6, "rows": 5, "millis": 40.0}], {"process": 7}) == Pace(7, 100, 2, 6, 5, 40.0, {"process": 7})
 
 
-def test_before_the_first_epoch_there_is_nothing_to_tell():
+def test_before_the_first_epoch_there_is_nothing_to_report():
     assert pace_of(status_of(Image(), {}, Live("", "starting", "")), [], {}) == Pace()

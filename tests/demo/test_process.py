@@ -37,7 +37,7 @@ def wait_for(done):
         pass
 
 
-def test_it_tells_when_it_runs_and_each_epoch(process):
+def test_it_reports_when_it_runs_and_each_epoch(process):
     stream = process(TALKS)
     wait_for(lambda: len(stream.epochs) == 2)
     assert (stream.started["epoch"], stream.safe) == (3, {"process": 5})
@@ -61,7 +61,7 @@ def test_closing_leaves_nothing_running(process):
     stream.close()
 
 
-def test_a_failure_is_told_with_its_message(process):
+def test_a_failure_is_reported_with_its_message(process):
     stream = process(FAILS)
     wait_for(lambda: stream.ended)
     with pytest.raises(ns.Failed, match="no room"):

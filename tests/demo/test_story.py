@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from nosync.demo.proof import Compared
-from nosync.demo.story import Crash, Return, show_proof, sum_up, tell_crash
+from nosync.demo.story import Crash, Return, describe_crash, show_proof, sum_up
 from nosync.demo.watching import Pace
 
 CRASH = Crash(process=77, epoch=11, opened={12: {}})
@@ -21,11 +21,11 @@ def summary(tmp_path, different):
 
 
 def test_the_crash_names_the_epoch_under_way():
-    assert "kill -9 77" in tell_crash(CRASH) and "in the middle of epoch 12" in tell_crash(CRASH)
+    assert "kill -9 77" in describe_crash(CRASH) and "in the middle of epoch 12" in describe_crash(CRASH)
 
 
-def test_a_crash_between_epochs_is_told_as_such():
-    assert "after epoch 11" in tell_crash(Crash(77, 11, {}))
+def test_a_crash_between_epochs_is_reported_as_such():
+    assert "after epoch 11" in describe_crash(Crash(77, 11, {}))
 
 
 def test_equal_outputs_are_said_to_be_equal(tmp_path):

@@ -73,7 +73,7 @@ def test_the_lines_of_a_function_are_shown_wherever_its_file_lies(spark: SparkSe
     assert len([line for line in lines if line.startswith("  File ")]) == 1
 
 
-def test_an_expression_that_fails_on_the_data_is_told_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_expression_that_fails_on_the_data_is_reported_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
     flow = ns.Flow("shop", spark)
     source = ns.memory("x int")
     flow.view("v", flow.source("s", source).select(F.expr("10 / x")))
@@ -86,7 +86,7 @@ def test_an_expression_that_fails_on_the_data_is_told_in_one_line(spark: SparkSe
     assert "\tat " not in str(error.value) and "java." not in first
 
 
-def test_a_sum_that_overflows_is_told_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_sum_that_overflows_is_reported_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
     flow = ns.Flow("shop", spark)
     source = ns.memory("x bigint")
     rows = flow.source("s", source)

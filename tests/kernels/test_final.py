@@ -1,4 +1,4 @@
-"""Rows wait for their window to close, are told once, and leave nothing behind."""
+"""Rows wait for their window to close, are emitted once, and leave nothing behind."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ class State:
         return dict(zip(done.rows.column("c0").to_pylist(), done.rows.column("_count").to_pylist(), strict=True))
 
 
-def test_a_row_is_told_once_when_it_closes_as_it_was_then(tmp_path: Path) -> None:
+def test_a_row_is_emitted_once_when_it_closes_as_it_was_then(tmp_path: Path) -> None:
     state = State(tmp_path)
     assert state.step(change((1, 10, 1), (2, 20, 2), (3, -5, 1)), None) == {}
     assert state.step(change((1, 10, -1), (4, 10, 1)), -5) == {3: 1}

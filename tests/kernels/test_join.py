@@ -1,4 +1,4 @@
-"""join against plain Python: after every change, what has been told adds up to the join of what is there."""
+"""join against plain Python: after every change, what has been emitted adds up to the join of what is there."""
 
 import random
 from collections import Counter
@@ -16,7 +16,7 @@ from nosync.model.hash_range import ALL_HASHES
 from nosync.state.layer import Layer, open_layer, write_layer
 
 Row = tuple[Any, Any]  # key, value
-Told = tuple[int, Row | None, Row | None]
+Emitted = tuple[int, Row | None, Row | None]
 KEYS = ["a", "b", "cc", "dd", "", None]
 HOWS = ["inner", "left", "right", "full", "single", "semi", "anti", "existence"]
 
@@ -42,9 +42,9 @@ def kept(folder: Path, name: str, content: pa.RecordBatch, epoch: int, cover: li
     return [open_layer(str(folder), info), *cover]
 
 
-def told(found: Joined) -> Counter[Told]:
+def emitted(found: Joined) -> Counter[Emitted]:
     """The change, added up."""
-    total: Counter[Told] = Counter()
+    total: Counter[Emitted] = Counter()
     for part in found.parts:
         sides = []
         for name, rows, index in (("l", found.left, part.left), ("r", found.right, part.right)):
@@ -53,12 +53,12 @@ def told(found: Joined) -> Counter[Told]:
         assert np.all(part.weights)
         for left, right, weight in zip(*sides, part.weights.tolist(), strict=True):
             total[(part.kind, left, right)] += weight
-    assert all(total.values()), "something was told and taken back at once"
+    assert all(total.values()), "something was emitted and taken back at once"
     return total
 
 
-def naive(how: str, left: list[Row], right: list[Row]) -> Counter[Told]:
-    result: Counter[Told] = Counter()
+def naive(how: str, left: list[Row], right: list[Row]) -> Counter[Emitted]:
+    result: Counter[Emitted] = Counter()
     for one in left:
         matches = [other for other in right if one[0] is not None and one[0] == other[0]]
         if how in ("inner", "left", "right", "full", "single"):
@@ -90,7 +90,7 @@ def changed(chance: random.Random, alive: list[Row], single: bool) -> list[tuple
 
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("block", range(4))
-def test_what_was_told_adds_up_to_the_join(how: Any, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_emitted_adds_up_to_the_join(how: Any, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "PAIRS", 3)
     for seed in range(block * 25, block * 25 + 25):
         chance = random.Random(seed)
@@ -99,19 +99,19 @@ def test_what_was_told_adds_up_to_the_join(how: Any, block: int, tmp_path: Path,
         left: list[Row] = []
         right: list[Row] = []
         covers: tuple[list[Layer], list[Layer]] = [], []
-        shown: Counter[Told] = Counter()
+        shown: Counter[Emitted] = Counter()
         for epoch in range(1, 6):
             mine = changed(chance, left, single=False) if chance.random() < 0.8 else []
             others = changed(chance, right, how == "single") if chance.random() < 0.8 else []
             found = join(Joining(how, ("l0",), ("r0",)), covers, (batch("l", mine), batch("r", others)))
-            shown.update(told(found))
+            shown.update(emitted(found))
             assert +shown == naive(how, left, right) and not -shown, f"seed {seed}, epoch {epoch}"
             covers = kept(folder, "l", found.layers[0], epoch, covers[0]), kept(folder, "r", found.layers[1], epoch, covers[1])
 
 
-def test_rows_told_as_they_change_are_told_matched_or_not() -> None:
+def test_rows_emitted_as_they_change_are_emitted_matched_or_not() -> None:
     found = join(Joining("inner", ("l0",), ("r0",), alone=(LEFT,)), ([], []), (batch("l", [(("a", 1), 2), ((None, 1), 1)]), batch("r", [])))
-    assert told(found) == {(LEFT, ("a", 1), None): 2, (LEFT, (None, 1), None): 1}
+    assert emitted(found) == {(LEFT, ("a", 1), None): 2, (LEFT, (None, 1), None): 1}
     assert found.layers[0].num_rows == 1  # a null in the key meets nothing, ever
 
 
@@ -119,12 +119,12 @@ def test_a_join_without_a_key_meets_everything() -> None:
     changes = batch("l", [(("a", 1), 1), ((None, 2), 1)]), batch("r", [(("b", 3), 2)])
     changes = tuple(change.set_column(0, "_hash", pa.array([42] * change.num_rows, pa.uint64())) for change in changes)  # type: ignore
     found = join(Joining("inner", (), ()), ([], []), changes)
-    assert told(found) == {(MATCHED, ("a", 1), ("b", 3)): 2, (MATCHED, (None, 2), ("b", 3)): 2}
+    assert emitted(found) == {(MATCHED, ("a", 1), ("b", 3)): 2, (MATCHED, (None, 2), ("b", 3)): 2}
 
 
 def test_a_second_row_for_a_single_one_is_an_error_only_where_somebody_asks() -> None:
     two = batch("r", [(("a", 1), 1), (("a", 2), 1)])
-    assert told(join(Joining("single", ("l0",), ("r0",)), ([], []), (batch("l", [(("b", 1), 1)]), two))) == {(LEFT, ("b", 1), None): 1}
+    assert emitted(join(Joining("single", ("l0",), ("r0",)), ([], []), (batch("l", [(("b", 1), 1)]), two))) == {(LEFT, ("b", 1), None): 1}
     with pytest.raises(Failed, match="SCALAR_SUBQUERY_TOO_MANY_ROWS"):
         join(Joining("single", ("l0",), ("r0",)), ([], []), (batch("l", [(("a", 1), 1)]), two))
 
@@ -134,6 +134,6 @@ def test_rows_kept_on_the_left_are_read_only_where_matches_appear_or_vanish(tmp_
     first = join(spec, ([], []), (batch("l", [(("a", x), 1) for x in range(9)]), batch("r", [(("a", 1), 1)])))
     covers = kept(tmp_path, "l", first.layers[0], 1, []), kept(tmp_path, "r", first.layers[1], 1, [])
     more = join(spec, covers, (batch("l", []), batch("r", [(("a", 2), 1)])))
-    assert more.left.num_rows == 0 and not told(more)
+    assert more.left.num_rows == 0 and not emitted(more)
     fewer = join(spec, covers, (batch("l", []), batch("r", [(("a", 1), -1)])))
-    assert fewer.left.num_rows == 9 and sum(told(fewer).values()) == -9
+    assert fewer.left.num_rows == 9 and sum(emitted(fewer).values()) == -9

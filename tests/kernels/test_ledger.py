@@ -40,7 +40,7 @@ def kept(folder: Path, posted: Posted, epoch: int, cover: list[Layer]) -> list[L
     return [open_layer(folder, write_layer(folder, f"to-{epoch}.layer", blocks, lower=1, upper=epoch + 1, **facts))] if blocks else []
 
 
-def told(posted: Posted) -> Counter[tuple[int, str | None]]:
+def emitted(posted: Posted) -> Counter[tuple[int, str | None]]:
     found: Counter[tuple[int, str | None]] = Counter()
     for key, value, diff in zip(*(column.to_pylist() for column in posted.rows), posted.diffs.tolist(), strict=True):
         found[key, value] += diff
@@ -67,7 +67,7 @@ def test_rows_without_a_key_are_counted_and_never_below_zero(tmp_path: Path, see
                 refused[key, value] += 1
             else:
                 wanted[key, value] += diff
-        there.update(told(posted))
+        there.update(emitted(posted))
         assert {row: n for row, n in there.items() if n} == {row: n for row, n in wanted.items() if n}
         assert Counter((changes[order[i]][0], changes[order[i]][1]) for i in posted.refused) == refused
 
@@ -94,7 +94,7 @@ def test_the_newest_row_of_a_key_counts(tmp_path: Path, seed: int, sequenced: bo
             if diff < 0 and not (key in newest and newest[key][2]):
                 refused.append(i)
             newest[key] = (rank, value, diff > 0)
-        there.update(told(posted))
+        there.update(emitted(posted))
         assert {row: n for row, n in there.items() if n} == {(key, value): 1 for key, (_, value, alive) in newest.items() if alive}
         assert sorted(order[i] for i in posted.refused) == sorted(refused)
 
@@ -114,5 +114,5 @@ def test_rows_without_places_are_taken_in_canonical_order() -> None:
     for order in ([0, 1, 2], [2, 1, 0]):
         given = events(changes, order, keyed=True, sequenced=False)
         blind = Events(given.hashes, given.keys, given.rows, given.diffs, [np.zeros(3, np.int64)] * 3)
-        answers.append(told(post_keyed([], blind)))
+        answers.append(emitted(post_keyed([], blind)))
     assert answers[0] == answers[1] == {(0, "b"): 1}

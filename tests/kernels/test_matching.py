@@ -1,4 +1,4 @@
-"""matching against plain Python: what has been told adds up to the rows with, or without, a pair."""
+"""matching against plain Python: what has been emitted adds up to the rows with, or without, a pair."""
 
 import random
 from collections import Counter
@@ -15,7 +15,7 @@ from nosync.model.errors import Failed
 from nosync.model.hash_range import ALL_HASHES
 from nosync.state.layer import Layer, open_layer, write_layer
 
-Event = tuple[Any, int, int]  # a row of the side, what is told of it, how often
+Event = tuple[Any, int, int]  # a row of the side, what is emitted for it, how often
 ROWS = [None, "", "a", "b", "cc", "dd", "ee"]
 
 
@@ -46,7 +46,7 @@ def moved(chance: random.Random, alive: Counter[Any], pairs: Counter[Any]) -> li
 
 @pytest.mark.parametrize("wanted", ["unmatched", "matched", "both"])
 @pytest.mark.parametrize("seed", range(30))
-def test_what_was_told_adds_up_to_rows_by_whether_they_have_a_pair(wanted: Any, seed: int, tmp_path: Path) -> None:
+def test_what_was_emitted_adds_up_to_rows_by_whether_they_have_a_pair(wanted: Any, seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     alive: Counter[Any] = Counter()
     pairs: Counter[Any] = Counter()

@@ -35,10 +35,10 @@ def test_windows_close_with_the_sum_of_their_rows(tmp_path: Path, seed: int) -> 
     events: list[Event] = []
     since, until = None, None
     for epoch in range(1, 9):
-        told = closed(SPEC, PANES, cover, since, until)
+        emitted = closed(SPEC, PANES, cover, since, until)
         found = set()
-        if told is not None:
-            columns = [column.to_pylist() for column in (*told.keys, *SPEC.finish(told))]
+        if emitted is not None:
+            columns = [column.to_pylist() for column in (*emitted.keys, *SPEC.finish(emitted))]
             found = {(k, round(w["end"].timestamp() * 1e6), n, v) for k, w, n, v in zip(*columns, strict=True)}
         assert found == expected(events, since, until), epoch
         low = -6 if until is None else until - 9

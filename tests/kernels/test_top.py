@@ -86,12 +86,12 @@ def test_the_first_rows_of_touched_groups_are_handed_out(seed: int, by: By, tmp_
 def _check(limit: Limit, before: list[Row], alive: list[Row], found: Any, where: str) -> None:
     names = [column.to_pylist() for column in (found.rows.column("k0"), found.rows.column("c0"))]
     rows = list(zip(*names, found.ghosts.tolist(), strict=True))
-    told = {key for key, _, ghost in rows if ghost}
+    emitted = {key for key, _, ghost in rows if ghost}
     for key in {row[0] for row in before + alive}:
         old, new = ([row for row in state if row[0] == key] for state in (before, alive))
         given = [(name, x) for name, x, ghost in rows if name == key and not ghost]
         wanted = Counter(x for _, x in ranked(limit, new))
-        if key not in told:
+        if key not in emitted:
             assert not given and wanted == Counter(x for _, x in ranked(limit, old)), where
         else:
             assert Counter(x for _, x in ranked(limit, given)) == wanted, where

@@ -35,7 +35,7 @@ def test_recovery_in_words(recovery: Recovery, words: str) -> None:
     assert str(recovery) == words
 
 
-def test_a_part_of_few_bytes_is_told_in_bytes() -> None:
+def test_a_part_of_few_bytes_is_reported_in_bytes() -> None:
     assert size_of(5, 100) == "5 of 100 B"
 
 

@@ -20,7 +20,7 @@ PICTURE = Picture(
 FIGURES = {"operator spend/aggregate": Figures(1234, 2, 2048, 12.4)}
 
 
-def test_each_view_is_a_tree_and_what_was_told_is_only_named() -> None:
+def test_each_view_is_a_tree_and_what_was_reported_is_only_named() -> None:
     words = in_words(PICTURE, FIGURES)
     assert words.count("keeps  accumulators <by> key") == 1
     assert "now    1,234 rows in 2 layers, 2.0 KiB; 12 ms an epoch" in words

@@ -7,7 +7,7 @@ import time
 
 from pyspark.sql import SparkSession
 
-from tests.random_sql.judge import grown, judge, refused, told, wrong
+from tests.random_sql.judge import grown, judge, refused, reported, wrong
 from tests.random_sql.shrink import shrunk
 
 SETTINGS = {
@@ -49,7 +49,7 @@ def main() -> int:
         for view, text in wrong(found).items():
             failures += 1
             smaller = shrunk(case.alone(view), lambda other: bool(wrong(judge(spark, other))), asked.tries)
-            print(f"seed {seed}: {text}\n{told(smaller, 'shrunk to')}\n", flush=True)
+            print(f"seed {seed}: {text}\n{reported(smaller, 'shrunk to')}\n", flush=True)
         print(f"seed {seed}: {views} views, {refusals} refused, {failures} wrong", flush=True)
     spark.stop()
     return 1 if failures else 0

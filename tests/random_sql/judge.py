@@ -98,7 +98,7 @@ def _answered(spark: SparkSession, case: Case, view: Node) -> bool:
     return True
 
 
-def told(case: Case, what: str) -> str:
+def reported(case: Case, what: str) -> str:
     """The case as a reader can repeat it."""
     lines = [what, *(f"query: {view.sql}" for view in case.views)]
     lines += [f"table {table.name}: {table.schema}" for table in case.tables]

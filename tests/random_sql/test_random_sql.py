@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.random_sql.judge import grown, judge, told, wrong
+from tests.random_sql.judge import grown, judge, reported, wrong
 from tests.random_sql.shrink import shrunk
 
 
@@ -12,4 +12,4 @@ def test_random_queries_equal_recomputation(quick: SparkSession, seed: int) -> N
     case = grown(seed)
     for view, text in wrong(judge(quick, case)).items():
         smaller = shrunk(case.alone(view), lambda other: bool(wrong(judge(quick, other))), tries=20)
-        pytest.fail(f"seed {seed}: {told(smaller, text)}")
+        pytest.fail(f"seed {seed}: {reported(smaller, text)}")

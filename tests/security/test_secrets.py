@@ -82,7 +82,7 @@ def test_credentials_of_the_environment_are_nowhere_in_the_home_the_remote_the_l
     assert SECRET.encode() not in written and SECRET not in caplog.text
 
 
-def test_an_unreachable_remote_is_told_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_remote_is_reported_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = {"ACCESS_KEY_ID": "AKIA", "SECRET_ACCESS_KEY": SECRET, "ENDPOINT_URL": "http://127.0.0.1:1", "ALLOW_HTTP": "true"}
     for name, value in (settings | {"REGION": "x"}).items():
         monkeypatch.setenv(f"AWS_{name}", value)

@@ -121,14 +121,14 @@ def judge(home: Path, inputs: Inputs) -> None:
         for name in ("json", "parquet", "given", "late"):
             if name != "late":
                 assert rows(home, f"v_{name}", epoch) == Counter(there.values()), (name, epoch)
-            told = ns.open(home).view(f"{name}.rejected", at=epoch).to_pylist()
-            assert Counter((row["reason"], row["epoch"]) for row in told) == rejected, (name, epoch)
+            reported = ns.open(home).view(f"{name}.rejected", at=epoch).to_pylist()
+            assert Counter((row["reason"], row["epoch"]) for row in reported) == rejected, (name, epoch)
         by_name = {(name, len(ids := [id for id, n in there.values() if n == name]), max(ids)) for _, name in there.values()}
         assert set(rows(home, "v_late", epoch)) == by_name
         counts, rejected = counted(inputs.plain[:epoch])
         assert rows(home, "v_plain", epoch) == +counts
-        told = ns.open(home).view("plain.rejected", at=epoch).to_pylist()
-        assert Counter((row["reason"], row["epoch"]) for row in told) == rejected
+        reported = ns.open(home).view("plain.rejected", at=epoch).to_pylist()
+        assert Counter((row["reason"], row["epoch"]) for row in reported) == rejected
 
 
 def stepped(spark: SparkSession, inputs: Inputs, home: Path, epochs: range) -> list[dict[str, Any]]:
@@ -151,10 +151,10 @@ def test_changes_count_in_the_order_of_the_input_through_stops_and_losses(quick:
     inputs, home = Inputs(tmp_path / "in"), tmp_path / "home"
     steps = stepped(quick, inputs, home, range(1, 3)) + stepped(quick, inputs, home, range(3, 4))
     judge(home, inputs)
-    told = newest(inputs.keyed)[1]
+    reported = newest(inputs.keyed)[1]
     for step in steps:
         rejected = {source["description"]: source["rejectedRows"] for source in step["sources"]}
-        assert rejected["json"] == rejected["given"] == sum(n for (_, epoch), n in told.items() if epoch == step["epoch"])
+        assert rejected["json"] == rejected["given"] == sum(n for (_, epoch), n in reported.items() if epoch == step["epoch"])
     for layer in list(ns.open(home).image.layers()):
         if layer.trace.startswith(("parquet", "plain", "v_parquet", "v_plain")) and layer.range == shard_ranges(2)[1]:
             (home / layer.path).unlink()
@@ -232,11 +232,11 @@ def test_envelopes_are_opened_and_what_is_no_change_is_rejected(quick: SparkSess
     assert rows(home, "v_rows", 1) == {(1, "anna"): 1}
     assert rows(home, "v_keyed", 1) == {(1, "ann"): 1}
     common = {"not a JSON object", 'op: "t" is no change', 'op: "null" is no change'}
-    told = {name: ns.open(home).view(f"{name}.rejected").to_pylist() for name in ("rows", "keyed")}
-    assert {one["reason"] for one in told["rows"]} == {*common, "before is missing", "nothing to remove: no such row"}
-    assert {one["reason"] for one in told["keyed"]} == {*common, "nothing to remove: no row with this key"}
-    assert all(one["file"].endswith("/debezium/1-a.json") and one["epoch"] == 1 for one in told["keyed"])
-    assert '{"id":7}' in {one["raw"] for one in told["keyed"]} and "no json" in {one["raw"] for one in told["rows"]}
+    reported = {name: ns.open(home).view(f"{name}.rejected").to_pylist() for name in ("rows", "keyed")}
+    assert {one["reason"] for one in reported["rows"]} == {*common, "before is missing", "nothing to remove: no such row"}
+    assert {one["reason"] for one in reported["keyed"]} == {*common, "nothing to remove: no row with this key"}
+    assert all(one["file"].endswith("/debezium/1-a.json") and one["epoch"] == 1 for one in reported["keyed"])
+    assert '{"id":7}' in {one["raw"] for one in reported["keyed"]} and "no json" in {one["raw"] for one in reported["rows"]}
     rejected = {source["description"]: source["rejectedRows"] for source in progress["sources"]}
     assert rejected == {"rows": 5, "keyed": 4, "plain": 3}
     assert rows(home, "v_plain", 1) == {(2,): 1, (3,): 1}
@@ -257,7 +257,7 @@ def test_envelopes_are_opened_and_what_is_no_change_is_rejected(quick: SparkSess
         ("id string collate UNICODE_CI", {"key": "id"}, "a string with a collation"),
     ],
 )
-def test_a_mistake_in_declaring_changes_is_told_at_once(quick: SparkSession, schema: str, options: dict[str, str], words: str) -> None:
+def test_a_mistake_in_declaring_changes_is_reported_at_once(quick: SparkSession, schema: str, options: dict[str, str], words: str) -> None:
     flow = ns.Flow("mistakes", quick)
     with pytest.raises(ns.Invalid, match=words):
         flow.source("s", ns.memory(schema), **options)

@@ -74,15 +74,15 @@ def flow_of(spark: SparkSession, declare: Any = program) -> tuple[ns.Flow, Any]:
 
 def process(stepping: Stepping, source: Any, changes: Sequence[Change]) -> list[dict[str, Any]]:
     """One epoch a change, merging all that can be merged after each."""
-    told = []
+    reported = []
     for change in changes:
         source.add(change.added.get("s", ()))
         source.remove(change.removed.get("s", ()))
         progress = stepping.step()
         assert progress is not None
-        told.append(progress)
+        reported.append(progress)
         stepping.merger.merge_all(stepping.image, lambda layer: stepping.journal.append(Merged(layer)) and None)
-    return told
+    return reported
 
 
 def run_over(spark: SparkSession, home: Path, changes: Sequence[Change], declare: Any = program, shards: int = 2) -> list[dict[str, Any]]:
@@ -112,16 +112,16 @@ def test_sparks_own_way_to_say_a_watermark_means_the_same(quick: SparkSession, u
         declared(face, rows.withWatermark("at", "5 seconds").where(rows["at"].isNotNull()))
         face.view("renamed", renamed.groupBy(F.window("time", "10 seconds"), "k").count())
 
-    told = run_over(quick, tmp_path, CHANGES, by_method)
+    reported = run_over(quick, tmp_path, CHANGES, by_method)
     for epoch in range(1, len(CHANGES) + 1):
         found, expected = contents(tmp_path, at=epoch), contents(undisturbed[0], at=epoch)
         assert {view: rows for view, rows in found.items() if view != "renamed"} == expected
         assert len(found["renamed"]) == len(found["totals"])
-    assert [progress["eventTime"] for progress in told] == [progress["eventTime"] for progress in undisturbed[1]]
+    assert [progress["eventTime"] for progress in reported] == [progress["eventTime"] for progress in undisturbed[1]]
 
 
 def test_late_rows_are_counted_and_kept(undisturbed: Any) -> None:
-    home, told = undisturbed
+    home, reported = undisturbed
     kept = on_time(CHANGES, TEN, DELAY)
     late = [
         (epoch, found, diff)
@@ -130,13 +130,13 @@ def test_late_rows_are_counted_and_kept(undisturbed: Any) -> None:
         for found in rows.get("s", ())
         if found not in left["s"]
     ]
-    for progress in told:
+    for progress in reported:
         figures = {entry["operatorName"]: entry for entry in progress["stateOperators"]}
         counted = figures.get("totals/aggregate", {}).get("numRowsDroppedByWatermark", 0)
         assert counted == sum(epoch == progress["epoch"] for epoch, _, _ in late)
     rows = Home(home).view("too_late").to_pylist()
     assert sorted((entry["epoch"], entry["v"]) for entry in rows) == sorted((epoch, found[2]) for epoch, found, diff in late if diff > 0)
-    times = [progress["eventTime"]["s"] for progress in told]
+    times = [progress["eventTime"]["s"] for progress in reported]
     newest = [9, 18, 18, 31, 32, 34]
     assert [int(time["max"][17:19]) for time in times] == newest
     assert "watermark" not in times[0]

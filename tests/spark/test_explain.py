@@ -34,7 +34,7 @@ def test_a_flow_says_of_each_operator_what_it_keeps_why_and_what_it_costs(
 ) -> None:
     flow, source = shop(quick, tmp_path)
     flow.explain(svg=tmp_path / "flow.svg")
-    told = capsys.readouterr().out
+    reported = capsys.readouterr().out
     for words in (
         "keeps  accumulators by key",
         "why    max(price) under removals: the next best may be any row of the group",
@@ -52,7 +52,7 @@ def test_a_flow_says_of_each_operator_what_it_keeps_why_and_what_it_costs(
         "is     precise, released when safe: one file an epoch",
         "source purchases\n",
     ):
-        assert words in told, told
+        assert words in reported, reported
     assert "spend/aggregate" in (tmp_path / "flow.svg").read_text()
     with flow.start(tmp_path / "home", shards=1) as run:
         source.add([("ann", 7, "pen"), ("bob", 20, "ink")])  # type: ignore[attr-defined]

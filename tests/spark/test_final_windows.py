@@ -32,9 +32,9 @@ MORE = [
 def program(face: Any) -> None:
     s = face.source("s", watermark=("at", "5 seconds"), stamp="arrived")
     tens = s.groupBy(F.window("at", "10 seconds"), "k").agg(F.count("*").alias("n"), F.sum("v").alias("v"))
-    told = face.view("tens", tens, emit="final")
+    emitted = face.view("tens", tens, emit="final")
     face.view("early", tens)
-    twenties = told.groupBy(F.window(F.window_time("window"), "20 seconds")).agg(F.sum("n").alias("n"))
+    twenties = emitted.groupBy(F.window(F.window_time("window"), "20 seconds")).agg(F.sum("n").alias("n"))
     face.view("twenties", twenties)
     face.view("twice", twenties, emit="final")
     lists = s.groupBy(F.window("at", "6 seconds", "3 seconds")).agg(F.sort_array(F.collect_list("v")).alias("all"))
@@ -103,7 +103,7 @@ def ended(found: Batch, view: str, end: str, bound: float) -> Any:
     return found._frames[view].where(F.expr(end) <= F.lit(START + timedelta(seconds=max(bound, -1e6)))).toArrow()
 
 
-def test_a_closed_window_is_told_once_as_batch_has_it(quick: SparkSession, undisturbed: Path) -> None:
+def test_a_closed_window_is_emitted_once_as_batch_has_it(quick: SparkSession, undisturbed: Path) -> None:
     home = Home(undisturbed)
     assert home.epoch == len(MORE) + 2  # a window over closed windows closes one epoch later
     for epoch in (2, 4, 5, 7, 8, 9):
@@ -111,8 +111,8 @@ def test_a_closed_window_is_told_once_as_batch_has_it(quick: SparkSession, undis
         wanted = ended(found, "tens", "window.end", watermark(epoch))
         assert not difference(wanted, home.view("tens", at=epoch)), epoch
     sums: Counter[Any] = Counter()
-    for told in home.view("tens").to_pylist():
-        sums[(told["window"]["start"] - START).total_seconds() // 20] += told["n"]
+    for emitted in home.view("tens").to_pylist():
+        sums[(emitted["window"]["start"] - START).total_seconds() // 20] += emitted["n"]
 
     def found_in(view: str) -> dict[float, int]:
         return {(entry["window"]["start"] - START).total_seconds() // 20: entry["n"] for entry in home.view(view).to_pylist()}
@@ -121,7 +121,7 @@ def test_a_closed_window_is_told_once_as_batch_has_it(quick: SparkSession, undis
     assert found_in("twice") == {place: n for place, n in sums.items() if place * 20 + 20 <= watermark(9)}
 
 
-def test_windows_that_keep_their_rows_are_told_once_too(quick: SparkSession, undisturbed: Path) -> None:
+def test_windows_that_keep_their_rows_are_emitted_once_too(quick: SparkSession, undisturbed: Path) -> None:
     def late_for_both(found: Any) -> float:
         return (second_of(found) // 3 + 2) * 3
 
@@ -133,7 +133,7 @@ def test_windows_that_keep_their_rows_are_told_once_too(quick: SparkSession, und
     assert actual and not early  # before, some rows were late for the first of their two windows only
 
 
-def test_sliding_windows_are_told_from_their_panes(undisturbed: Path) -> None:
+def test_sliding_windows_are_emitted_from_their_panes(undisturbed: Path) -> None:
     home = Home(undisturbed)
     assert home.image.newest["slid_once/panes"]
     for epoch in range(2, len(MORE) + 2):
@@ -181,7 +181,7 @@ def test_rows_are_stamped_with_the_recorded_time_of_their_epoch(undisturbed: Pat
     assert entry["count"] == sum(len(change.added["s"]) - len(change.removed.get("s", ())) for change in MORE)
 
 
-def test_a_flow_that_stops_and_loses_layers_tells_each_window_once_all_the_same(
+def test_a_flow_that_stops_and_loses_layers_emits_each_window_once_all_the_same(
     quick: SparkSession, tmp_path: Path, undisturbed: Path
 ) -> None:
     home = tmp_path / "home"
@@ -204,7 +204,7 @@ def test_a_flow_that_stops_and_loses_layers_tells_each_window_once_all_the_same(
     assert contents(home) == contents(undisturbed)
 
 
-def test_windows_that_a_changed_program_tells_are_told_once_too(quick: SparkSession, tmp_path: Path) -> None:
+def test_windows_that_a_changed_program_emits_are_emitted_once_too(quick: SparkSession, tmp_path: Path) -> None:
     def before(face: Any) -> None:
         face.view("keys", face.source("s").groupBy("k").count())
 

@@ -26,30 +26,30 @@ SCHEMAS = {"s": f"k string, at bigint, x int, r {RICH}"}
 
 def running(key: tuple[Any, ...], state: Any, rows: list[Any]) -> tuple[Any, list[Any]]:
     total = state.total if state else 0
-    told = []
+    emitted = []
     for row in rows:
         total += row.x or 0
-        told.append({"k": key[0], "at": row["at"], "total": total})
-    return (total,), told
+        emitted.append({"k": key[0], "at": row["at"], "total": total})
+    return (total,), emitted
 
 
 def previous(key: tuple[Any, ...], state: Any, rows: list[Any]) -> tuple[Any, list[Any]]:
-    told = []
+    emitted = []
     for row in rows:
-        told.append((key[0], row["at"], state.last if state else None))
+        emitted.append((key[0], row["at"], state.last if state else None))
         state = type(row)(last=row.r)
-    return state, told
+    return state, emitted
 
 
 def bursts(key: tuple[Any, ...], state: Any, rows: list[Any]) -> tuple[Any, Any]:
     """Counts up to a row without an x, then forgets the key."""
-    count, told = state.n if state else 0, []
+    count, emitted = state.n if state else 0, []
     for row in rows:
         count += 1
         if row.x is None:
-            told.append((key[0], count))
+            emitted.append((key[0], count))
             count = 0
-    return (count,) if count else None, told or None
+    return (count,) if count else None, emitted or None
 
 
 def steps(key: tuple[Any, ...], state: Any, rows: list[Any]) -> tuple[Any, list[Any]]:
@@ -107,8 +107,8 @@ def test_outside_of_a_flow_all_rows_of_a_key_come_in_one_call(quick: SparkSessio
 def declared(spark: SparkSession, function: Callable[..., Any]) -> tuple[ns.Flow, Any]:
     flow, source = ns.Flow("folds", spark), ns.memory("k string, x int")
     counts = flow.view("counts", flow.source("s", source).groupBy("k").agg(F.count("*").alias("n")))
-    told = flow.view("told", ns.fold(counts, "k", function, "n bigint", "k string, n bigint", retractions=True))
-    flow.view("sums", told.groupBy("k").agg(F.collect_list("n").alias("ns")))
+    emitted = flow.view("emitted", ns.fold(counts, "k", function, "n bigint", "k string, n bigint", retractions=True))
+    flow.view("sums", emitted.groupBy("k").agg(F.collect_list("n").alias("ns")))
     return flow, source
 
 
@@ -124,7 +124,7 @@ def test_stops_and_lost_layers_change_nothing_for_a_fold_over_rows_that_come_and
     before, bits = contents(tmp_path), checksums(tmp_path)
     assert {row["k"]: sorted(row["ns"]) for row in ns.open(tmp_path).view("sums").to_pylist()} == {"a": [1, 3, 4], "b": [1, 2], "c": [1, 2]}
     for layer in list(ns.open(tmp_path).image.layers()):
-        if layer.trace in ("told/fold", "told/rows") and layer.lower > 1:
+        if layer.trace in ("emitted/fold", "emitted/rows") and layer.lower > 1:
             (tmp_path / layer.path).unlink()
     stepping = begin(declared(quick, steps)[0].program(), tmp_path, 2).recover()
     stepping.close()
@@ -147,10 +147,10 @@ class Draws:
     def flow(self, release: Any = "safe") -> tuple[ns.Flow, Any]:
         flow, source = ns.Flow("draws", self.spark), ns.memory("k string, x int")
         rows, output = flow.source("s", source), "k string, x int, before string, drawn string"
-        told = ns.fold(rows, "k", drawing, "last string", output, retractions=True, deterministic=False)
-        flow.view("draws", told)
-        flow.view("counts", told.groupBy("drawn").count())
-        flow.sink("out", told.select("drawn"), ns.foreachEpoch(lambda changes, epoch: None, idempotent=True), release=release)
+        emitted = ns.fold(rows, "k", drawing, "last string", output, retractions=True, deterministic=False)
+        flow.view("draws", emitted)
+        flow.view("counts", emitted.groupBy("drawn").count())
+        flow.sink("out", emitted.select("drawn"), ns.foreachEpoch(lambda changes, epoch: None, idempotent=True), release=release)
         return flow, source
 
     def live(self, *parts: list[tuple[str, int]]) -> Stepping:
@@ -229,8 +229,8 @@ def test_a_fold_that_raises_stops_the_flow_naming_view_function_and_key(quick: S
         with pytest.raises(ns.Failed) as error:
             life.processAllAvailable()
         text = str(error.value)
-        assert text.splitlines()[0] == 'a function in view "told" raised an error in epoch 1:', text
-        assert words in text and f'in fold "{function.__name__}" of view "told", for key (' in text and "\tat " not in text
+        assert text.splitlines()[0] == 'a function in view "emitted" raised an error in epoch 1:', text
+        assert words in text and f'in fold "{function.__name__}" of view "emitted", for key (' in text and "\tat " not in text
         assert function is unpaired or "for key ('b',)" in text
 
 
@@ -247,8 +247,8 @@ def visits(key: tuple[Any, ...], state: Any, rows: list[Any]) -> tuple[Any, list
     return {"n": (state.n if state else 0) + len(rows), "last": last}, [], last + IDLE
 
 
-def told_visits(epochs: list[list[tuple[str, int, int]]]) -> list[list[tuple[str, int, int]]]:
-    """What is told in each epoch, going through them one by one; rows are (key, seconds, x). Ends with an epoch of no rows."""
+def emitted_visits(epochs: list[list[tuple[str, int, int]]]) -> list[list[tuple[str, int, int]]]:
+    """What is emitted in each epoch, going through them one by one; rows are (key, seconds, x). Ends with an epoch of no rows."""
     there: dict[str, tuple[int, int, int]] = {}  # rows, last, when it ends
     watermark, newest, found = -1, -1, []
     for rows in [*epochs, []]:
@@ -283,12 +283,12 @@ def test_timers_come_when_the_watermark_passes_them_through_stops_and_losses(qui
         step = life.step()
         life.close()
         assert step is not None and step["epoch"] == epoch
-    told = told_visits(epochs)
-    assert sum(map(len, told)) > 3 and told[-1]
+    emitted = emitted_visits(epochs)
+    assert sum(map(len, emitted)) > 3 and emitted[-1]
     for epoch in range(1, len(epochs) + 2):
         utc, table = start.replace(tzinfo=datetime.UTC), ns.open(tmp_path).view("visits", at=epoch)
         seen = [(row["k"], row["n"], round((row["last"] - utc).total_seconds())) for row in table.to_pylist()]
-        assert sorted(seen) == sorted(visit for part in told[:epoch] for visit in part), epoch
+        assert sorted(seen) == sorted(visit for part in emitted[:epoch] for visit in part), epoch
     before, bits = contents(tmp_path), checksums(tmp_path)
     for layer in list(ns.open(tmp_path).image.layers()):
         if layer.lower > 2:
@@ -299,7 +299,7 @@ def test_timers_come_when_the_watermark_passes_them_through_stops_and_losses(qui
     assert life.recovered.recomputed and (contents(tmp_path), checksums(tmp_path)) == (before, bits)
 
 
-def test_what_a_fold_cannot_do_is_told_at_once(quick: SparkSession) -> None:
+def test_what_a_fold_cannot_do_is_refused_at_once(quick: SparkSession) -> None:
     flow = ns.Flow("mistakes", quick)
     rows = flow.source("s", ns.memory("k string, x int, a array<int>"))
     good: dict[str, Any] = {"by": "k", "fn": running, "state": "n int", "output": "n int"}

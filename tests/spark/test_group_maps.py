@@ -110,7 +110,7 @@ def test_a_function_sees_only_the_groups_that_changed(quick: SparkSession, tmp_p
     assert sorted((tmp_path / "seen").read_text()) == list("abbc")
 
 
-def test_an_error_in_a_function_of_a_group_is_told_in_its_own_lines(quick: SparkSession, tmp_path: Path) -> None:
+def test_an_error_in_a_function_of_a_group_is_reported_in_its_own_lines(quick: SparkSession, tmp_path: Path) -> None:
     def broken(frame: pd.DataFrame) -> pd.DataFrame:
         return frame.assign(y=1 // (len(frame) - 1))
 

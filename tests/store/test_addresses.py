@@ -1,4 +1,4 @@
-"""Addresses of remotes: what is possible, and what is told about the rest."""
+"""Addresses of remotes: what is possible, and what is said about the rest."""
 
 from pathlib import Path
 from uuid import uuid4
@@ -11,7 +11,7 @@ from nosync.store.objects import open_remote
 
 
 @pytest.mark.parametrize("url", ["ftp://host/folder", "/mnt/backup", "backup", "", "http://host/x"])
-def test_an_unknown_address_is_told_what_is_possible(url: str) -> None:
+def test_an_unknown_address_is_refused_with_what_is_possible(url: str) -> None:
     with pytest.raises(Invalid) as raised:
         open_remote(url)
     assert f'"{url}"' in raised.value.message

@@ -150,7 +150,7 @@ def test_records_of_a_journal_are_read_many_at_once(slow: Objects) -> None:
     assert read_chain(slow).number == 8
 
 
-def test_files_are_fetched_many_at_once_and_told_of_in_their_order(slow: Objects, disk: LocalDisk) -> None:
+def test_files_are_fetched_many_at_once_and_reported_in_their_order(slow: Objects, disk: LocalDisk) -> None:
     names = [f"layers/v/0/{number}.arrow" for number in range(8)]
     for name in names[:-1]:
         slow.create(name, name.encode())

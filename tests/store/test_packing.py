@@ -27,6 +27,6 @@ def test_numbers_go_by_place_and_text_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("damaged", [packed(NUMBERS)[:-1], packed(NUMBERS) + b"n", b"x" + packed(NUMBERS), packed(TEXT)[:50] + b"..."])
-def test_damage_is_told(damaged: bytes) -> None:
+def test_damage_is_reported(damaged: bytes) -> None:
     with pytest.raises(OSError):
         list(unpacked([damaged + bytes(100)]))

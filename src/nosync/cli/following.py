@@ -26,9 +26,9 @@ class Followed(Protocol):
     def stop(self) -> None: ...
 
 
-def follow(run: Followed, tell: Callable[[dict[str, Any]], None], look: Callable[[], None] = lambda: None) -> None:
-    """Until the run ends by itself, or somebody asks for the end: then after the current epoch. `look` is called before epochs are told."""
-    told = 0
+def follow(run: Followed, report: Callable[[dict[str, Any]], None], look: Callable[[], None] = lambda: None) -> None:
+    """Until the run ends by itself, or somebody asks for the end: then after the current epoch. `look` is called before each report."""
+    reported = 0
     with _asked_to_stop() as asked:
         ended = False
         try:
@@ -36,20 +36,20 @@ def follow(run: Followed, tell: Callable[[dict[str, Any]], None], look: Callable
                 look()
                 ended = bool(run.awaitTermination(LOOK_SECONDS))
                 look()
-                told = _tell_new(run, told, tell)
+                reported = _report_new(run, reported, report)
             if not ended:
                 run.stop()
                 run.awaitTermination(0)  # raises if the last epoch failed
         finally:
-            _tell_new(run, told, tell)
+            _report_new(run, reported, report)
 
 
-def _tell_new(run: Followed, told: int, tell: Callable[[dict[str, Any]], None]) -> int:
+def _report_new(run: Followed, reported: int, report: Callable[[dict[str, Any]], None]) -> int:
     for progress in run.recentProgress:
-        if progress["epoch"] > told:
-            tell(progress)
-            told = progress["epoch"]
-    return told
+        if progress["epoch"] > reported:
+            report(progress)
+            reported = progress["epoch"]
+    return reported
 
 
 @contextmanager

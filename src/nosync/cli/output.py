@@ -31,7 +31,7 @@ def console() -> Console:
 
 
 def cell(value: Any) -> Text:
-    """A value as people read it; null is told apart from the word."""
+    """A value as people read it; null differs from the word."""
     if value is None:
         return Text("null", style="dim")
     return Text(visible(value if isinstance(value, str) else str(plain(value))))

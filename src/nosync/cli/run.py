@@ -1,4 +1,4 @@
-"""`nosync run FLOW.py`: runs the flow that a file defines and tells each epoch."""
+"""`nosync run FLOW.py`: runs the flow that a file defines and reports each epoch."""
 
 from pathlib import Path
 from typing import Any

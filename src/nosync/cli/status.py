@@ -37,7 +37,7 @@ def _columns(schema: pa.Schema) -> list[dict[str, str]]:
 
 def _print(facts: dict[str, Any]) -> None:
     screen = console()
-    screen.print(grid(("home", facts["home"]), [(words, told) for words, told in map(partial(_fact, facts), FACTS) if told]))
+    screen.print(grid(("home", facts["home"]), [(words, fact) for words, fact in map(partial(_fact, facts), FACTS) if fact]))
     screen.print()
     rows = [(view["name"], view["rows"], ", ".join(f"{c['name']} {c['type']}" for c in view["columns"])) for view in facts["views"]]
     screen.print(grid(("view", "rows", "columns"), rows, numeric=(False, True, False)))

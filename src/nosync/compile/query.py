@@ -71,7 +71,7 @@ class Query:
         return None
 
     def key(self, expression: Java) -> Java:
-        """A grouping key as Spark groups by it; refused where that cannot be told from its bytes."""
+        """A grouping key as Spark groups by it; refused where its bytes do not show it."""
         check_key(data_type(expression), str(expression.sql()), self.view)
         return self.catalyst.normalised(expression)
 

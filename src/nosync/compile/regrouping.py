@@ -167,7 +167,7 @@ class Group:
 
 
 def total_order(catalyst: Catalyst, columns: Sequence[Java]) -> list[Java]:
-    """An order that tells apart all rows that can be told apart; what Spark cannot sort goes by its text."""
+    """An order that separates all rows that can be distinguished; what Spark cannot sort goes by its text."""
     values = [a if orderable(data_type(a)) else catalyst.text(a) for a in columns]
     return catalyst.ascending(values or [catalyst.zero])
 

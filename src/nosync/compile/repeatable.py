@@ -55,7 +55,7 @@ def _few(value: Any) -> Any:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two results are equal, as far as that can be told; NaN equals itself."""
+    """Whether two results are equal, as far as that can be known; NaN equals itself."""
     if type(one) is not type(other):
         return False
     if isinstance(one, float) and not isinstance(one, np.generic):

@@ -20,7 +20,7 @@ from nosync.demo import program
 from nosync.demo.display import Display
 from nosync.demo.feeder import Feeder
 from nosync.demo.process import StreamProcess
-from nosync.demo.story import Crash, Return, Watch, kill, look_back, prove, show_proof, sum_up, tell_crash, tell_return
+from nosync.demo.story import Crash, Return, Watch, describe_crash, describe_return, kill, look_back, prove, show_proof, sum_up
 
 WIDTH = 140
 FEWEST_EPOCHS = 3
@@ -72,11 +72,11 @@ def _through_a_crash(folder: Path, feeder: Feeder, watch: Watch, display: Displa
         _watch_for(seconds / 2, watch, stream)
         crash = kill(stream, home)
         killed_at = time.monotonic()
-        display.note(tell_crash(crash))
+        display.note(describe_crash(crash))
         stream = StreamProcess(folder)
         watch.until(stream, lambda: len(stream.epochs) > 0)
         back = Return(time.monotonic() - killed_at, stream.started)
-        for note in tell_return(crash, back, home):
+        for note in describe_return(crash, back, home):
             display.note(note)
         _watch_for(seconds / 2, watch, stream)
         feeder.stop()

@@ -25,7 +25,7 @@ class Display:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._live = Live(console=console, auto_refresh=False) if console.is_terminal else None
-        self._told = 0
+        self._reported = 0
         self._notes: list[str] = []
 
     def __enter__(self) -> Display:
@@ -38,13 +38,13 @@ class Display:
             self._live.stop()
 
     def show(self, pace: Pace, excerpts: Sequence[Excerpted]) -> None:
-        """The newest state; without a terminal only when the stream has told of a new epoch."""
+        """The newest state; without a terminal only when the stream has reported a new epoch."""
         if self._live:
             notes = [Text(f"  {note}") for note in self._notes]
             self._live.update(Group(headline(pace), *notes, side_by_side(excerpts)), refresh=True)
-        elif pace.last_epoch > self._told:
+        elif pace.last_epoch > self._reported:
             self._console.print(line(pace, excerpts), markup=False, highlight=False)
-            self._told = pace.last_epoch
+            self._reported = pace.last_epoch
 
     def note(self, text: str) -> None:
         """Something that happened; stays in sight."""

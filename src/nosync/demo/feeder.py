@@ -15,7 +15,7 @@ STREAMS = ("people", "auctions", "bids")
 
 
 class Feeder:
-    """A source of files that starts on `start` and ends on `stop`; `written` tells how many events are out."""
+    """A source of files that starts on `start` and ends on `stop`; `written` is the number of events that are out."""
 
     def __init__(self, folder: Path, seed: int, events_per_file: int, pause_seconds: float) -> None:
         self.written = 0

@@ -1,4 +1,4 @@
-"""The process that runs the demo's stream, seen from outside: what it tells, and its end by `kill -9`."""
+"""The process that runs the demo's stream, seen from outside: what it reports, and its end by `kill -9`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from nosync.tiers.background import close_pipes
 
 
 class StreamProcess:
-    """A process of its own group, started at once. `started` is what it told when the flow ran, `epochs` what it told of the last ones."""
+    """A process of its own group, started at once. `started` is its report when the flow ran, `epochs` those of the last ones."""
 
     def __init__(self, folder: Path, command: tuple[str, ...] = (sys.executable, "-m", "nosync.demo.stream")) -> None:
         self.started: dict[str, Any] = {}
@@ -39,7 +39,7 @@ class StreamProcess:
 
     @property
     def safe(self) -> dict[str, int]:
-        """The safe points as last told."""
+        """The safe points as last reported."""
         return dict(self.epochs[-1]["safe"]) if self.epochs else {}
 
     def finish(self) -> None:
@@ -69,14 +69,14 @@ class StreamProcess:
     def _read(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            told = json.loads(line)
-            match told.pop("event"):
+            reported = json.loads(line)
+            match reported.pop("event"):
                 case "started":
-                    self.started = told
+                    self.started = reported
                 case "epoch":
-                    self.epochs.append(told)
+                    self.epochs.append(reported)
                 case "finished":
-                    self.finished = told
+                    self.finished = reported
                 case "failed":
-                    self._failure = told["message"]
+                    self._failure = reported["message"]
         self.ended = True

@@ -29,7 +29,7 @@ class Watch:
     def __init__(self, home: Path, display: Display) -> None:
         self._home, self._display = home, display
         self._seen, self._excerpts = 0, [Excerpted(each.title, (), ()) for each in SHOWN]
-        self._told: list[dict[str, Any]] = []
+        self._reported: list[dict[str, Any]] = []
         self.pace = Pace()
 
     def until(self, stream: StreamProcess, done: Callable[[], bool]) -> None:
@@ -45,8 +45,8 @@ class Watch:
             home = ns.open(self._home)
         except ns.Invalid:
             return  # nothing is there yet
-        self._told = list(stream.epochs) or self._told  # a stream that has just come back has told nothing yet
-        self.pace = pace_of(home.status, self._told, stream.safe or self.pace.safe)
+        self._reported = list(stream.epochs) or self._reported  # a stream that has just come back has reported nothing yet
+        self.pace = pace_of(home.status, self._reported, stream.safe or self.pace.safe)
         if home.epoch > self._seen:
             self._seen, self._excerpts = home.epoch, [excerpt(home, each) for each in SHOWN]
         self._display.show(self.pace, self._excerpts)
@@ -63,10 +63,10 @@ class Crash:
 
 @dataclass(frozen=True)
 class Return:
-    """How the stream came back: after so many seconds, and what it told when it ran again."""
+    """How the stream came back: after so many seconds, and its report when it ran again."""
 
     seconds: float
-    told: dict[str, Any]
+    report: dict[str, Any]
 
 
 def kill(stream: StreamProcess, home: Path) -> Crash:
@@ -79,23 +79,23 @@ def kill(stream: StreamProcess, home: Path) -> Crash:
     return Crash(stream.id, image.epoch, {epoch: entry.slices for epoch, entry in image.opened.items() if epoch > image.epoch})
 
 
-def tell_crash(crash: Crash) -> str:
+def describe_crash(crash: Crash) -> str:
     under_way = f"in the middle of epoch {min(crash.opened)}" if crash.opened else f"after epoch {crash.epoch}"
     return f"kill -9 {crash.process}: the stream is dead, {under_way}. Files keep coming, views stay readable; it is started again."
 
 
-def tell_return(crash: Crash, back: Return, home: Path) -> list[str]:
+def describe_return(crash: Crash, back: Return, home: Path) -> list[str]:
     """What came from where when the stream came back."""
-    seconds, told, recovered = back.seconds, back.told, back.told["recovered"]
+    seconds, report, recovered = back.seconds, back.report, back.report["recovered"]
     opened = ns.open(home).image.opened
     again = [epoch for epoch, slices in crash.opened.items() if epoch in opened and opened[epoch].slices == slices]
     replayed = f"epoch {', '.join(map(str, again))} computed again from the input recorded for it" if again else "no epoch was under way"
-    first = seconds - told["sparkSeconds"] - told["recoverySeconds"]
+    first = seconds - report["sparkSeconds"] - report["recoverySeconds"]
     return [
-        f"back after {seconds:.1f} s: {told['sparkSeconds']:.1f} s until Spark was up, {told['recoverySeconds']:.1f} s to take over and "
-        f"look, {max(first, 0.0):.1f} s for the first epoch of a cold Spark.",
-        f"from the log: the state as of epoch {told['epoch']}, {recovered['layers']} layers. Recomputed: {recovered['recomputed']} layers. "
-        f"Replayed: {replayed}.",
+        f"back after {seconds:.1f} s: {report['sparkSeconds']:.1f} s until Spark was up, {report['recoverySeconds']:.1f} s to take over "
+        f"and look, {max(first, 0.0):.1f} s for the first epoch of a cold Spark.",
+        f"from the log: the state as of epoch {report['epoch']}, {recovered['layers']} layers. Recomputed: {recovered['recomputed']} "
+        f"layers. Replayed: {replayed}.",
     ]
 
 
@@ -133,7 +133,7 @@ def sum_up(console: Console, pace: Pace, crash: Crash, compared: Sequence[Compar
         f"{pace.rows:,} events from three folders of JSON files went through in {pace.epoch} epochs; five views were kept up to date by "
         "ordinary PySpark and SQL.",
         f"The stream was killed after epoch {crash.epoch} and was back after {back.seconds:.1f} s. Taking over and looking around took "
-        f"{back.told['recoverySeconds']:.1f} s of it; the rest is Spark, starting cold.",
+        f"{back.report['recoverySeconds']:.1f} s of it; the rest is Spark, starting cold.",
         same,
         "No epoch waited for a disk or a network: layers were synced and copied to the remote behind the stream.",
         f"{pace.rejected:,} malformed lines stopped nothing; they are in the view `bids.rejected`, with reason and file.",

@@ -1,6 +1,6 @@
 """The stream of the demo, in a process of its own, since it will be killed: `python -m nosync.demo.stream FOLDER`.
 
-Input is under FOLDER/in, the state under FOLDER/home and, copied, under FOLDER/remote; a sink writes to FOLDER/out. Tells what happens as
+Input is under FOLDER/in, the state under FOLDER/home and, copied, under FOLDER/remote; a sink writes to FOLDER/out. Reports what happens as
 lines of JSON on stdout. A line on stdin asks for the end: then all input is processed, and once more by a run that nobody disturbs,
 under FOLDER/again.
 """
@@ -22,19 +22,19 @@ from nosync.demo.program import auction_flow
 from nosync.model.identifiers import Epoch
 
 LOOK_SECONDS = 0.1
-Tell = Callable[..., None]
+Report = Callable[..., None]
 
 
 def main() -> None:
-    folder, tell, begun = Path(sys.argv[1]), _teller(), time.monotonic()
+    folder, report, begun = Path(sys.argv[1]), _reporter(), time.monotonic()
     asked = threading.Event()
     threading.Thread(target=_listen, args=(asked,), daemon=True).start()
     try:
-        _disturbed(folder, tell, begun, asked)
+        _disturbed(folder, report, begun, asked)
         _undisturbed(folder)
-        tell("compared")
+        report("compared")
     except ns.NosyncError as error:
-        tell("failed", message=str(error))
+        report("failed", message=str(error))
         raise SystemExit(1) from error
 
 
@@ -45,40 +45,40 @@ def _listen(asked: threading.Event) -> None:
     asked.set()
 
 
-def _teller() -> Tell:
+def _reporter() -> Report:
     """Writes to the stdout that the process began with. Spark's own goes where its stderr goes."""
     words = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 
-    def tell(event: str, **facts: Any) -> None:
+    def report(event: str, **facts: Any) -> None:
         print(json.dumps({"event": event, **facts}), file=words, flush=True)
 
-    return tell
+    return report
 
 
-def _disturbed(folder: Path, tell: Tell, begun: float, asked: threading.Event) -> None:
+def _disturbed(folder: Path, report: Report, begun: float, asked: threading.Event) -> None:
     """The stream that the demo watches, and kills."""
     flow = auction_flow(folder / "in", folder / "out")
     declared = time.monotonic()
     with flow.start(home=folder / "home", shards=2, remote=f"file://{(folder / 'remote').absolute()}") as run:
         recovered = asdict(run.recovered)
         seconds = time.monotonic() - declared
-        tell("started", sparkSeconds=declared - begun, recoverySeconds=seconds, recovered=recovered, epoch=run.epoch)
-        told = run.epoch
+        report("started", sparkSeconds=declared - begun, recoverySeconds=seconds, recovered=recovered, epoch=run.epoch)
+        reported = run.epoch
         while run.isActive and not asked.wait(LOOK_SECONDS):
-            told = _tell_epochs(run, told, tell)
+            reported = _report_epochs(run, reported, report)
         run.processAllAvailable()
-        _tell_epochs(run, told, tell)
-    tell("finished", safe=run.safe)
+        _report_epochs(run, reported, report)
+    report("finished", safe=run.safe)
 
 
-def _tell_epochs(run: ns.Run, told: Epoch, tell: Tell) -> Epoch:
+def _report_epochs(run: ns.Run, reported: Epoch, report: Report) -> Epoch:
     for progress in run.recentProgress:
-        if progress["epoch"] > told:
-            told = progress["epoch"]
+        if progress["epoch"] > reported:
+            reported = progress["epoch"]
             millis = progress["durationMs"]["triggerExecution"]
-            tell("epoch", epoch=told, rows=progress["numInputRows"], millis=millis, safe=run.safe)
-    return told
+            report("epoch", epoch=reported, rows=progress["numInputRows"], millis=millis, safe=run.safe)
+    return reported
 
 
 def _undisturbed(folder: Path) -> None:

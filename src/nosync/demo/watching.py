@@ -31,7 +31,7 @@ class Excerpted:
 
 @dataclass(frozen=True)
 class Pace:
-    """How the stream is doing: totals since the beginning, the last epoch told of, and up to which epoch it is safe against what."""
+    """How the stream is doing: totals since the beginning, the last epoch reported, and up to which epoch it is safe against what."""
 
     epoch: int = 0
     rows: int = 0
@@ -57,8 +57,8 @@ def excerpt(home: ns.Home, wanted: Excerpt, at: int | None = None) -> Excerpted:
     return Excerpted(wanted.title, tuple(rows.column_names), tuple(zip(*(column.to_pylist() for column in rows.columns))))
 
 
-def pace_of(status: Status, told: Sequence[Mapping[str, Any]], safe: Mapping[str, int]) -> Pace:
-    """Totals from the home, which no crash takes away; the last epoch from what the stream told."""
+def pace_of(status: Status, reported: Sequence[Mapping[str, Any]], safe: Mapping[str, int]) -> Pace:
+    """Totals from the home, which no crash takes away; the last epoch from what the stream reported."""
     rows, rejected = sum(status.rows.values()), sum(status.rejected.values())
-    last = told[-1] if told else {}
+    last = reported[-1] if reported else {}
     return Pace(status.epoch, rows, rejected, last.get("epoch", 0), last.get("rows", 0), last.get("millis", 0.0), safe)

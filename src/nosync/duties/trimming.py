@@ -1,4 +1,4 @@
-"""Telling sources what nobody will ask for again. The boundary is recorded, and on every tier, before anything is deleted."""
+"""Trims sources: lets them drop what nobody will ask for again. The boundary is recorded, and on every tier, before anything is deleted."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""What went wrong behind the stream: counted, kept until somebody asks, and told to the log once.
+"""What went wrong behind the stream: counted, kept until somebody asks, and logged once.
 
 Nothing that runs behind the stream may fail in silence. Whoever catches an error there reports it here, tries again where that makes sense,
 and says when it works again; `status` shows all of it.

@@ -28,7 +28,7 @@ def mentioned(statement: str, frames: Mapping[str, DataFrame]) -> dict[str, Data
 @contextmanager
 def visible(spark: SparkSession, frames: Mapping[str, DataFrame]) -> Iterator[None]:
     """The frames as temporary views; views of the user's with the same names are put back afterwards. Names that differ by case alone
-    are left out where SQL does not tell them apart: better no answer than that of the other.
+    are left out where SQL does not distinguish them: better no answer than that of the other.
     """
     if str(spark.conf.get("spark.sql.caseSensitive")).lower() != "true":
         counts = Counter(name.lower() for name in frames)

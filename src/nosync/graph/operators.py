@@ -67,7 +67,7 @@ class Operator:
 
     @property
     def account(self) -> Account:
-        """What it keeps, why, and what an epoch costs: `flow.explain()` tells it. Each kind speaks for itself."""
+        """What it keeps, why, and what an epoch costs: printed by `flow.explain()`. Each kind describes itself."""
         return Account("state by key")
 
     @property

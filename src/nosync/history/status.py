@@ -19,7 +19,7 @@ ENDED = ("stopped", "failed")
 
 
 def read_live(store: Store, image: Image) -> Live:
-    """What the newest run says of itself; what can be told without it where it says nothing, or nothing any more."""
+    """What the newest run says of itself; what can be known without it where it says nothing, or nothing any more."""
     started, said = image.started, Live.from_bytes(store.read(STATUS))
     if started is None:
         return Live("", "starting", "Starting")

@@ -19,7 +19,7 @@ from nosync.model.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Rollup:
-    """The flow as of a record. `origin` is the digest of the very first record: it tells histories apart.
+    """The flow as of a record. `origin` is the digest of the very first record: it distinguishes histories.
 
     Stored as one line with the xxh3-64 of the rest in hex, and one JSON object.
     """

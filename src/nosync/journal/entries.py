@@ -20,7 +20,7 @@ class Declared:
 
     `fingerprints` say of each operator and view that keeps state what it computes; `feeders` of each trace which ones it is computed from,
     `stepwise` which traces must be recomputed epoch by epoch, `unrepeatable` which cannot be at all, `records` where what those emitted is
-    kept: so what a recovery would do is known without the program. `picture` is what `explain` tells of the graph, `settings` what answers
+    kept: so what a recovery would do is known without the program. `picture` is what `explain` prints of the graph, `settings` what answers
     depend on besides the input, `tables` the versions of static tables.
     """
 

@@ -48,7 +48,7 @@ class Begun(NamedTuple):
 class Image:
     """The flow as of record `number`. `epoch` is the newest computed one, 0 before the first; covers are known from epoch `since` on.
 
-    `history` is the run that began it all: what tells this line of history from any other, also of a flow of the same name."""
+    `history` is the run that began it all: what distinguishes this line of history from any other, also of a flow of the same name."""
 
     number: RecordNumber = NO_RECORD
     history: str = ""

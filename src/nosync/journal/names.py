@@ -94,7 +94,7 @@ def source_folder(source: str) -> str:
 
 
 def folder_name(name: str) -> str:
-    """A name that the user chose, as one part of a path. No two names share one, also where case is not told apart; and none leads
+    """A name that the user chose, as one part of a path. No two names share one, also where case is ignored; and none leads
     out of its folder, is hidden, reserved or too long for a file system.
     """
     content = name.encode(errors="surrogatepass")

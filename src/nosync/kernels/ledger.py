@@ -4,7 +4,7 @@ Without a key a row is known by all its columns, and the ledger counts it. A rem
 additions come first, whatever the order. With a key the newest row of the key counts: by its sequence where rows have one, then by its
 place in the input, then removals first and in canonical order. What replaces a row, or removes it, takes the old one out.
 
-Removals of what is not there are *refused*: told apart, and without effect. Work is in proportion to the change. Both forms keep upserts:
+Removals of what is not there are *refused*: separate, and without effect. Work is in proportion to the change. Both forms keep upserts:
 counts by row, or the row by key (columns `value0`, `value1`...). With sequences a removed key is remembered for ever, so that an
 older row that comes later does not bring it back.
 """

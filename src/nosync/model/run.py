@@ -16,7 +16,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """A process that runs a flow. `boot` changes when the host restarts; `nonce` tells two runs of one moment apart."""
+    """A process that runs a flow. `boot` changes when the host restarts; `nonce` distinguishes two runs of one moment."""
 
     process: int
     host: str
@@ -37,7 +37,7 @@ def this_process(at: float) -> Runner:
 
 
 def this_boot() -> str:
-    """Names the time since the host last restarted. Where the system does not tell, no two processes have the same: what one has not
+    """Names the time since the host last restarted. Where the system does not say, no two processes have the same: what one has not
     synced is then looked at closely by the next, as after a restart.
     """
     return BOOT.read_text().strip() if BOOT.exists() else _boot_elsewhere()

@@ -56,7 +56,7 @@ class Store(Protocol):
 
 
 class Disk(Store, Protocol):
-    """A store in the page cache of this host, until it is told to sync."""
+    """A store in the page cache of this host, until `sync` is called."""
 
     def size(self, name: str) -> int | None:
         """Bytes under a name; None when there is no such name."""

@@ -166,7 +166,7 @@ class _Restoration:
         self.done.epoch, self.done.recomputed, self.done.jobs = self.journal.image.epoch, len(made), len(chosen.jobs)
 
     def _blanks(self, job: Recompute, made: Sequence[LayerInfo], kinds: Mapping[str, Kind]) -> list[LayerInfo]:
-        """Where several epochs were computed as one and came to nothing, a layer says so: those between cannot be told apart any more."""
+        """Where several epochs were computed as one and came to nothing, a layer says so: epochs between cannot be read any more."""
         if job.first == job.last:
             return []
         silent = [part for part in parts_of(job) if part not in {(layer.trace, layer.range) for layer in made}]

@@ -47,7 +47,7 @@ class Difference:
 
 
 def base(name: str) -> str:
-    """The name that the program gives an operator, without what tells it from an earlier one."""
+    """The name that the program gives an operator, without what distinguishes it from an earlier one."""
     return AGAIN.sub("", name)
 
 

@@ -90,7 +90,7 @@ class Program:
         )  # fmt: skip
 
     def picture(self) -> Picture:
-        """What `explain` tells."""
+        """What `explain` prints."""
         return Picture(self.name, tuple(self._promising(box) for box in boxes_of(self.graph)))
 
     def _promising(self, box: Box) -> Box:

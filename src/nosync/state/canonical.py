@@ -10,7 +10,7 @@ Format of a row: its columns one after the other, each self-delimiting, little e
   list, map     number of entries as int64 (-1 for null), then the entries (those of a map in the order of their bytes)
   struct        one byte 1 or 0, then the fields (all null under a null struct)
 
-Pure and vectorised. Called wherever equal hashes must be told apart: search, merge, retain.
+Pure and vectorised. Called wherever equal hashes must be distinguished: search, merge, retain.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class CloudBucket:
                 yield bytes(obstore.get_range(self._client, key, start=start, end=min(start + PART, size)))
 
     def size(self, key: str) -> int | None:
-        """As the protocol says. A bucket that is missing has no keys; `parts` and `sizes` tell the difference."""
+        """As the protocol says. A bucket that is missing has no keys; `parts` and `sizes` make the difference."""
         with self._failing(f'"{key}" could not be looked up at', write=False):
             try:
                 return int(obstore.head(self._client, key)["size"])

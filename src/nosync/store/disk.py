@@ -151,7 +151,7 @@ class LocalDisk:
     def _write_anew(self, file: IO[bytes], path: Path) -> None:
         """After a failed fsync the system may hold the pages for clean, so that a second fsync would succeed and mean nothing.
 
-        If it has dropped the pages as well, the copy is of older bytes: the checksums of layers and records tell.
+        If it has dropped the pages as well, the copy is of older bytes: the checksums of layers and records show it.
         """
         with whole_file(path, sync=self._fsync) as copy:
             shutil.copyfileobj(file, copy, 1 << 20)

@@ -27,7 +27,7 @@ REQUESTS_AT_ONCE = 16
 
 
 def open_remote(url: str) -> "Objects":
-    """The remote at an address, as `addresses` lists them. It may be unreachable: the first call on it tells."""
+    """The remote at an address, as `addresses` lists them. It may be unreachable: the first call on it shows."""
     if url.startswith("file:"):
         return Objects(url, FolderBucket(folder_of(urlsplit(url), url)))
     return Objects(url, CloudBucket(address_of(url), client_of(url, os.environ)))

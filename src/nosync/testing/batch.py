@@ -12,7 +12,7 @@ from nosync.flow.names import created_view, mentioned, visible
 class Batch:
     """Takes `source`, `view` and `sql` as a `Flow` does; each source is a table, each view an ordinary query over them.
 
-    `versions` tells, by table, one content from another: views over tables of the same versions have the same answer.
+    `versions` identifies, by table, its content: views over tables of the same versions have the same answer.
     """
 
     def __init__(self, spark: SparkSession, tables: Mapping[str, DataFrame], versions: Mapping[str, Hashable] | None = None) -> None:

@@ -93,7 +93,7 @@ def disagreements(
     expected: Program | None = None,
     tolerance: float = 1e-9,
 ) -> Iterator[tuple[str, int, str]]:
-    """Like `check`, but tells everything that differs: the view, the epoch, and what is missing or too much."""
+    """Like `check`, but lists everything that differs: the view, the epoch, and what is missing or too much."""
     fill(spark, program, schemas, changes, home, shards)
     tables = Tables(spark, schemas, changes)
 

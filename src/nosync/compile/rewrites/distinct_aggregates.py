@@ -1,6 +1,6 @@
 """Several distinct aggregates side by side, in an order that depends on the query alone.
 
-Spark copies every row once for each set of distinct arguments (an Expand), and tells the copies apart by a number, the column `gid`. Which
+Spark copies every row once for each set of distinct arguments (an Expand), and numbers the copies, the column `gid`. Which
 set gets which number, and how columns are ordered, follow from numbers that Spark gives out anew each time. A program that is declared
 again must find its state again: so both are sorted by what they say.
 """

@@ -2,7 +2,7 @@
 
 Such a function sees whatever batches Spark makes of the rows, and here only rows that changed. That is right if, and only if, what it makes
 of a row follows from that row alone: then it may be given the rows that come and those that go apart from one another, and what it returns
-comes or goes as often. Nobody can tell this from outside, so it has to be said; any other function is refused.
+comes or goes as often. Nothing shows this from outside, so it has to be said; any other function is refused.
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
 """Functions of whole groups, in pandas or Arrow: called again for the groups that an epoch touches.
 
-The two sides of a cogrouped function are kept as one collection, told apart by a column. The rows of a group reach the function
+The two sides of a cogrouped function are kept as one collection, distinguished by a column. The rows of a group reach the function
 in the order of their columns, left to right, so that the answer never depends on chance. The plan is built by PySpark itself, over a
 placeholder for the gathered rows.
 """
