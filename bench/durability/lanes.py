@@ -81,7 +81,7 @@ class Lane:
         disk = None if self.durable else Forgetful(self.home.absolute())
         remote = open_remote(self.remote) if self.remote else None
         self.stepping = begin(flow.program(), self.home, 2, remote, disk=disk).recover()
-        self.tending = Tending(self.stepping.journal, self.stepping.upkeep, _complain, time.time)
+        self.tending = Tending(self.stepping.journal, self.stepping.upkeep, _complain)
         self.opener = Opener(self.stepping.epochs, self.stepping.troubles)
 
     def turn(self, epochs: int) -> bool:

@@ -40,7 +40,7 @@ class Flow:
             self.journal.append(Opened(epoch, 0.0, {}))
             self.journal.append(Computed(epoch, (), {}, {}))
         upkeep = Upkeep(self.journal, self.disk, self.remote, {"out": "safe"}, self.outlet, {})
-        self.tending = Tending(self.journal, upkeep, lambda error: None, lambda: 0.0)
+        self.tending = Tending(self.journal, upkeep, lambda error: None)
 
     def end(self) -> None:
         assert self.tending.drain(60.0)
@@ -98,7 +98,7 @@ def uneven(tmp_path: Path) -> Iterator[tuple[Uneven, Tending]]:
     for epoch in range(1, 4):
         journal.append(Opened(epoch, 0.0, {}), Computed(epoch, (), {}, {}))
     upkeep = Upkeep(journal, disk, None, {"down": "computed", "hangs": "computed", "works": "computed"}, outlet, {})
-    tending = Tending(journal, upkeep, lambda error: None, lambda: 0.0)
+    tending = Tending(journal, upkeep, lambda error: None)
     yield outlet, tending
     outlet.hanging.set()
     tending.stop()

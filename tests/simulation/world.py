@@ -220,7 +220,7 @@ class Cache:
         for name in [name for name in self.ghosts if name.rpartition("/")[0] in folders]:
             del self.ghosts[name]
 
-    def clear_beginnings(self, before: float) -> int:
+    def clear_beginnings(self, generation: int) -> int:
         return 0  # here names are whole or not there
 
     def restart(self) -> None:

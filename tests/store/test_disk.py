@@ -3,14 +3,13 @@
 import errno
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from nosync.model.errors import Unavailable
-from nosync.store.disk import LocalDisk
+from nosync.store.disk import LocalDisk, whole_file
 
 
 class Syncing:
@@ -184,7 +183,21 @@ def test_only_what_a_crash_left_of_own_files_is_cleared(disk: LocalDisk) -> None
     for name in (*own, *others):
         disk.replace(name, b"x")
     disk.create("journal/records/1", b"x")
-    assert disk.clear_beginnings(0.0) == 0
-    assert disk.clear_beginnings(time.time() + 60) == len(own)
+    assert disk.clear_beginnings(generation=2) == len(own)
     left = {str(path.relative_to(disk.root)) for path in disk.root.rglob("*") if path.is_file()}
     assert left == {*others, "journal/records/1"}
+
+
+def test_a_clock_that_jumps_back_deletes_nothing_that_is_being_written(disk: LocalDisk) -> None:
+    """The files of this run then look older than the run itself."""
+    task = disk.path("layers/v/0-f/.1-2-5.0a-0b.arrow.77-140213")
+    task.parent.mkdir(parents=True)
+    task.write_bytes(b"x")
+    os.utime(task, (0, 0))
+    with whole_file(disk.path("journal/records/7")) as file:
+        file.write(b"y")
+        [beginning] = disk.path("journal/records").iterdir()
+        os.utime(beginning, (0, 0))
+        assert disk.clear_beginnings(generation=5) == 0
+    assert disk.read("journal/records/7") == b"y" and task.exists()
+    assert disk.clear_beginnings(generation=6) == 1

@@ -23,9 +23,8 @@ JOIN_SECONDS = 5.0
 class Tending:
     """The duties of a run, each in its thread."""
 
-    def __init__(self, journal: Journal, upkeep: Upkeep, end: Callable[[NosyncError], None], clock: Callable[[], float]) -> None:
-        self.journal, self.upkeep, self.end, self.clock = journal, upkeep, end, clock
-        self.started = clock()
+    def __init__(self, journal: Journal, upkeep: Upkeep, end: Callable[[NosyncError], None]) -> None:
+        self.journal, self.upkeep, self.end = journal, upkeep, end
         self._stopping = threading.Event()
         self._news = 0
         self.threads = [
@@ -77,7 +76,7 @@ class Tending:
         pause = BACK_OFF_SECONDS[0]
         while not self._stopping.is_set():
             try:
-                self.upkeep.clear_beginnings(self.started)
+                self.upkeep.clear_beginnings()
                 self.upkeep.look_for_orphans()
                 return self.upkeep.troubles.over("sweep")
             except Fenced as error:

@@ -147,9 +147,9 @@ class Upkeep:
             image = self._far_image()
         return sum(sweeper.look(image) for sweeper in self.sweepers)
 
-    def clear_beginnings(self, before: float) -> None:
+    def clear_beginnings(self) -> None:
         """Files that earlier runs began and never finished."""
-        self.disk.clear_beginnings(before)
+        self.disk.clear_beginnings(self.journal.generation)
 
     def _noticed(self) -> RecordNumber:
         """Up to which record nobody needs the records themselves any more: merged layers are synced, and the layers to ship are known.

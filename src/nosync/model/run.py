@@ -12,6 +12,7 @@ from typing import Any
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 BOOT_ELSEWHERE = ("sysctl", "-n", "kern.bootsessionuuid")  # macOS
 UNKNOWN = "unknown"
+_PROCESS = uuid.uuid4().hex[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,16 @@ def _boot_elsewhere() -> str:
     except (OSError, subprocess.SubprocessError):
         found = ""
     return found or f"{UNKNOWN} {uuid.uuid4().hex}"
+
+
+def own_name() -> str:
+    """32 hex digits that nobody else will ever use, and that tell who made them (see `is_own`)."""
+    return _PROCESS + uuid.uuid4().hex[:16]
+
+
+def is_own(name: str) -> bool:
+    """Whether the name was made by this process."""
+    return name.startswith(_PROCESS)
 
 
 def has_ended(process: int, host: str, boot: str) -> bool:

@@ -67,8 +67,10 @@ class Disk(Store, Protocol):
     def sync_folders(self, names: Iterable[str]) -> None:
         """The names themselves survive a restart of the host."""
 
-    def clear_beginnings(self, before: float) -> int:
-        """Deletes what a crash left of files that were being written, if older than a time; says how many there were."""
+    def clear_beginnings(self, generation: int) -> int:
+        """Deletes what a crash left of files that were being written, apart from those of this process and of runs from this generation
+        on; says how many there were.
+        """
 
 
 class Carrier(Protocol):

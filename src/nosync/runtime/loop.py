@@ -104,7 +104,7 @@ class Loop:
     def _recover(self) -> tuple[Stepping, Opener]:
         self.phase = "recovering"
         stepping = self.starting.recover(self._report)
-        tending = Tending(stepping.journal, stepping.upkeep, self._end, time.time)
+        tending = Tending(stepping.journal, stepping.upkeep, self._end)
         opener = Opener(stepping.epochs, stepping.troubles)
         with self.changed:
             self.stepping, self.tending, self.opener = stepping, tending, opener

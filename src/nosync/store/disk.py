@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import stat
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
@@ -19,13 +18,14 @@ from pathlib import Path
 from typing import IO
 
 from nosync.model.errors import Conflict
+from nosync.model.run import is_own, own_name
 from nosync.model.store import checked
 from nosync.state.private import make_folder, open_private
 from nosync.store.failures import FORBIDDEN, from_disk
 
 SYNCS_AT_ONCE = 8
 # Of this disk, of input, of layers. Nothing else is ever taken for the rest of a crash.
-BEGINNING = re.compile(r"\.[0-9a-f]{32}(\.arrow)?|\.\d+-\d+-\d+\.[0-9a-f]+-[0-9a-f]+\.arrow\.\d+-\d+")
+BEGINNING = re.compile(r"\.(?P<name>[0-9a-f]{32})(\.arrow)?|\.\d+-\d+-(?P<generation>\d+)\.[0-9a-f]+-[0-9a-f]+\.arrow\.\d+-\d+")
 
 
 class LocalDisk:
@@ -126,18 +126,17 @@ class LocalDisk:
         with failing_as(f'folder "{folder}" is not synced'), suppress(FileNotFoundError):
             self._sync(folder)
 
-    def clear_beginnings(self, before: float) -> int:
-        """Deletes what a crash left of files that were being written, if older than a time; says how many there were. Hidden files of
-        others, and hidden folders, are left alone.
+    def clear_beginnings(self, generation: int) -> int:
+        """Deletes what other processes left of files that were being written, apart from layers of this generation and later ones; says
+        how many there were. No clock is asked: it may jump. Hidden files of others, and hidden folders, are left alone.
         """
         found = 0
         for folder, folders, files in os.walk(self.root):
             folders[:] = [name for name in folders if not name.startswith(".")]
-            for path in [os.path.join(folder, name) for name in files if BEGINNING.fullmatch(name)]:
+            for path in [os.path.join(folder, name) for name in files if _is_left(name, generation)]:
                 with failing_as(f'"{path}" could not be deleted'), suppress(FileNotFoundError):
-                    if os.stat(path, follow_symlinks=False).st_mtime < before:
-                        os.unlink(path)
-                        found += 1
+                    os.unlink(path)
+                    found += 1
         return found
 
     def _sync_file(self, path: Path) -> None:
@@ -176,6 +175,14 @@ class LocalDisk:
             os.close(descriptor)
 
 
+def _is_left(name: str, generation: int) -> bool:
+    """Whether a file is the beginning of one that nobody goes on with."""
+    found = BEGINNING.fullmatch(name)
+    if found is None:
+        return False
+    return not is_own(found["name"]) if found["name"] else int(found["generation"]) < generation
+
+
 @contextmanager
 def whole_file(
     path: Path, place: Callable[[str, Path], None] = os.replace, sync: Callable[[int], None] | None = None
@@ -185,7 +192,7 @@ def whole_file(
     With `os.link` to place it, a name that is taken stays as it is, and `FileExistsError` is raised. `sync` is called with its
     descriptor before it gets its name.
     """
-    beginning = f"{path.parent}/.{uuid.uuid4().hex}"
+    beginning = f"{path.parent}/.{own_name()}"
     try:
         with _opened(beginning, path.parent) as file:
             yield file
