@@ -16,6 +16,7 @@ from nosync.journal.entries import (
     Releasing,
     Restored,
     RolledBack,
+    Skipped,
     Started,
     Swept,
     Trimmed,
@@ -57,6 +58,7 @@ ENTRIES: list[Entry] = [
     Released("out", 2),
     Trimmed("s", 1),
     Swept(1, 2),
+    Skipped("files", {"a": 1, "b": 0}, 4.5),
     Restored((layer(1, 3).path,), (layer(1, 3, name="again"),)),
     RolledBack(2),
 ]

@@ -1,6 +1,6 @@
 """The plan of a recovery: what is there is taken, what is missing is recomputed, from where the state before it can be read."""
 
-from nosync.journal.entries import Computed, Entry, Merged, Opened, Released, Trimmed
+from nosync.journal.entries import Computed, Entry, Merged, Opened, Released, Skipped, Trimmed
 from nosync.journal.image import Image, fold
 from nosync.model.layers import LayerInfo
 from nosync.model.shards import shard_ranges
@@ -168,3 +168,18 @@ def test_what_is_lost_for_good_is_not_papered_over() -> None:
     image = history(3, DELIVERED, Trimmed("s", 2))
     assert planned(image, everything(image) - {"a/0/1-2"}) is None
     assert planned(image, everything(image) - {"a/0/3-4"}) is not None
+
+
+def test_all_from_the_epoch_of_input_that_was_set_aside_is_computed_without_it() -> None:
+    image = history(4, DELIVERED, Skipped("s", {"f": 3, "g": 0}, 0.0))
+    every = frozenset(HALVES)
+    found = planned(image, everything(image) - {"b/0/3-4"})
+    assert found is not None and found.jobs == (Recompute(3, 4, {"a": every, "b": every}),)
+    assert {"a/0/3-4", "a/1/4-5", "b/1/4-5"} <= {*found.lost} and "a/0/2-3" not in found.lost
+
+
+def test_input_that_was_set_aside_changes_nothing_that_is_there() -> None:
+    image = history(4, DELIVERED, Skipped("s", {"f": 3}, 0.0))
+    assert planned(image, everything(image)) == Plan(4, 4)
+    found = planned(image, everything(image) - {"a/1/2-3"})
+    assert found is not None and found.lost == ("a/1/2-3",)

@@ -26,6 +26,7 @@ from nosync.journal.entries import (
     Opened,
     Restored,
     RolledBack,
+    Skipped,
     Started,
     Swept,
     TakenOver,
@@ -70,6 +71,7 @@ ENTRIES: list[Entry] = [
     TakenOver(1, (), {"v/rows": 1}, False, {}, [(1, {"files": 5})]),
     Trimmed("files", 1),
     Swept(1, 1),
+    Skipped("files", {"c": 2}, 4.5),
     RolledBack(1),
 ]
 

@@ -1,7 +1,10 @@
 """Files that change, vanish, lead nowhere or cannot be read: none of them stops a flow, hides another, or is silently passed over."""
 
+import base64
 import errno
+import json
 import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
@@ -9,10 +12,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner, Result
+from pyarrow.parquet.encryption import CryptoFactory, EncryptionConfiguration, KmsClient, KmsConnectionConfig
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructType
 
 import nosync as ns
+from nosync.cli.main import main
 from nosync.journal.taken import Marks, Taken, digests
 from nosync.sources.files import Files
 
@@ -125,6 +131,19 @@ def test_a_column_of_another_sort_rejects_the_file_by_name(tmp_path: Path, colum
     assert slice["rows"] == (1 if reason else 2)
 
 
+def test_a_missing_column_rejects_the_file_unless_files_of_several_versions_belong_together(tmp_path: Path) -> None:
+    (tmp_path / "name=1").mkdir()
+    write(tmp_path, "good", [1])
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "older")
+    pq.write_table(pa.table({"X": [1]}), tmp_path / "name=1" / "part")
+    for path in (tmp_path / "older", tmp_path / "name=1" / "part"):
+        os.utime(path, (LONG_AGO, LONG_AGO))
+    slice = source_over(tmp_path).available()
+    assert slice and slice["broken"] == {"older": "column name is missing (with mergeSchema=True it is read as null)"}
+    merged = source_over(tmp_path, mergeSchema=True).available()
+    assert merged and len(names(merged)) == 3 and "broken" not in merged
+
+
 def test_a_file_that_changes_after_it_was_taken_is_rejected_once(tmp_path: Path) -> None:
     write(tmp_path, "a", [1])
     write(tmp_path, "b", [1])
@@ -164,15 +183,44 @@ def flow_over(spark: SparkSession, folder: Path) -> ns.Flow:
     return flow
 
 
+def tear(path: Path) -> None:
+    """Bytes in the middle of a page are others; its footer says nothing of it."""
+    content = bytearray(path.read_bytes())
+    content[100:400] = b"\xff" * 300
+    path.write_bytes(content)
+    os.utime(path, (LONG_AGO, LONG_AGO))
+
+
+class Keys(KmsClient):  # type: ignore[misc]
+    """Wraps keys in nothing."""
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+
+    def wrap_key(self, key: bytes, master: str) -> bytes:
+        return base64.b64encode(key)
+
+    def unwrap_key(self, key: bytes, master: str) -> bytes:
+        return base64.b64decode(key)
+
+
+def encrypt(path: Path, plaintext_footer: bool) -> None:
+    config = EncryptionConfiguration(footer_key="f", column_keys={"c": ["x"]}, plaintext_footer=plaintext_footer)
+    properties = CryptoFactory(Keys).file_encryption_properties(KmsConnectionConfig(), config)
+    table = pa.table({"x": list(range(100)), "name": ["secret"] * 100})
+    with pq.ParquetWriter(path, table.schema, encryption_properties=properties) as writer:
+        writer.write_table(table)
+    os.utime(path, (LONG_AGO, LONG_AGO))
+
+
 def test_whatever_a_file_does_wrong_rejects_it_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
     folder, home = tmp_path / "in", tmp_path / "home"
     folder.mkdir()
     write(folder, "good.parquet", list(range(2000)))
     write(folder, "text.parquet", ["one"])
-    content = bytearray(write(folder, "torn page.parquet", list(range(5000))).read_bytes())
-    content[100:400] = b"\xff" * 300
-    (folder / "torn page.parquet").write_bytes(content)
-    os.utime(folder / "torn page.parquet", (LONG_AGO, LONG_AGO))
+    tear(write(folder, "torn page.parquet", list(range(5000))))
+    for name, plaintext_footer in (("secret.parquet", False), ("secret column.parquet", True)):
+        encrypt(folder / name, plaintext_footer)
     for _ in range(2):
         with flow_over(spark, folder).start(home=home, shards=2) as run:
             run.processAllAvailable()
@@ -180,4 +228,51 @@ def test_whatever_a_file_does_wrong_rejects_it_and_nothing_else(spark: SparkSess
             assert [row.name for row in run.view("total").collect()] == ["good.parquet"]
             rejected = {row.file.rsplit("/", 1)[1]: row.reason for row in run.view("s.rejected").collect()}
         write(folder, "later.parquet", pa.array([], pa.int64()), 3600)
-    assert sorted(rejected) == ["text.parquet", "torn page.parquet"] and "string, not int64" in rejected["text.parquet"]
+    assert sorted(rejected) == ["secret column.parquet", "secret.parquet", "text.parquet", "torn page.parquet"]
+    assert "string, not int64" in rejected["text.parquet"] and "ncrypted" in rejected["secret.parquet"]
+    assert told("fsck", home).exit_code == 0
+
+
+def test_a_file_that_is_needed_again_and_cannot_be_had_is_set_aside_on_record(spark: SparkSession, tmp_path: Path) -> None:
+    folder, home = tmp_path / "in", tmp_path / "home"
+    folder.mkdir()
+    for number, name in enumerate(("a", "b")):
+        write(folder, name, [number], number)
+    with flow_over(spark, folder).start(home=home, shards=1) as run:
+        run.processAllAvailable()
+    shutil.rmtree(home / "layers")
+    (folder / "a").unlink()
+    predicted = told("fsck", home)
+    assert predicted.exit_code == 2 and f'file "{folder / "a"}" of source "s", epoch 1, is gone' in predicted.output
+    run = flow_over(spark, folder).start(home=home)
+    with pytest.raises(ns.Conflict, match=r'file ".*/in/a" is gone\n.*nosync skip HOME "s" "a"'):
+        run.awaitTermination()
+    assert told("skip", home, "t", "a").exit_code == 1 and told("skip", home, "s", "/elsewhere/a").exit_code == 1
+    assert told("skip", home, "s", str(folder / "a")).output == '"a" of "s" is set aside; epoch 1 had it\n'
+    predicted = told("fsck", home)
+    assert predicted.exit_code == 1 and 'Of source "s", set aside for good: a.' in predicted.output
+    for _ in range(2):
+        with flow_over(spark, folder).start(home=home) as run:
+            run.processAllAvailable()
+            assert [row.name for row in run.view("rows").collect()] == ["b"]
+            assert [tuple(row) for row in run.view("total").collect()] == [("b", 1)]
+        write(folder, "a", [5])  # too late: it stays aside
+    assert json.loads(told("status", home, "--json").output)["skipped"] == {"s": ["a"]}
+
+
+def told(command: str, home: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(main, [command, str(home), *arguments])
+
+
+def test_what_was_set_aside_is_neither_taken_nor_read(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        write(tmp_path, name, [1])
+    source = source_over(tmp_path)
+    taken = source.available()
+    assert taken
+    source.start(tmp_path, Taken(lambda: [taken], None, Marks([digests(source.marks(taken))]), ["a", "d"]))
+    (tmp_path / "a").unlink()
+    assert source.direct(taken) == [str(tmp_path / name) for name in ("b", "c")]
+    assert source.reopen(taken, {})["broken"] == {"a": "set aside by nosync skip"}
+    write(tmp_path, "d", [1])
+    assert source.available() is None

@@ -1,12 +1,13 @@
 """`nosync fsck HOME`: layers and journal held against each other, in plain words. Changes nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
-from nosync.cli.output import print_json, size, text_of, visible
+from nosync.cli.output import listed, print_json, size, text_of, visible
 from nosync.model.errors import NosyncError
 from nosync.model.identifiers import Shard, TraceName
 from nosync.model.run import this_process
@@ -14,14 +15,15 @@ from nosync.model.shards import shards_in
 from nosync.recovery.check import Findings, Holding, Records, check
 from nosync.recovery.plan import Plan, Recompute
 from nosync.recovery.verdict import LOST, REPAIRABLE, WHOLE, Epochs, Verdict, judge
+from nosync.sources.inspection import Obstacle, obstacles
 from nosync.store.objects import open_remote
 
-NAMED = 5
 TITLES = {
     WHOLE: "The newest state is whole.",
     REPAIRABLE: "The newest state is not whole; a start on this home repairs it.",
     LOST: "Something is lost for good.",
 }
+STOPPED = "The next start would stop: it needs input that cannot be read."
 
 
 class Unchecked(click.ClickException):
@@ -38,32 +40,41 @@ class Unchecked(click.ClickException):
 def fsck(home: Path, remote: str | None, quick: bool, as_json: bool) -> None:
     """Check layers and journal in HOME against each other. Nothing is changed, and a run is not disturbed.
 
-    Exit code 0: the newest state is whole. 1: the next start repairs it. 2: something is lost for good, or nothing could be checked.
+    Exit code 0: the newest state is whole. 1: the next start repairs it. 2: something is lost for good, the next start would stop, or
+    nothing could be checked.
     """
     try:
         findings = check(home, open_remote(remote) if remote else None, this_process(0.0).boot, quick)
         verdict = judge(findings)
+        in_the_way = obstacles(findings.image, verdict.next, quick) if verdict.next else []
     except NosyncError as error:
         raise Unchecked(text_of(error)) from error
     if as_json:
-        print_json(facts(findings, verdict))
+        print_json(facts(findings, verdict, in_the_way))
     else:
-        for line in words(findings, verdict, quick):
+        for line in words(findings, verdict, in_the_way, quick):
             click.echo(visible(line))
-    raise SystemExit(verdict.code)
+    raise SystemExit(code(verdict, in_the_way))
 
 
-def facts(findings: Findings, verdict: Verdict) -> dict[str, Any]:
+def code(verdict: Verdict, in_the_way: Sequence[Obstacle]) -> int:
+    """That of the verdict; worse where a start meets files that are not as they were."""
+    return max([verdict.code, *(LOST if obstacle.computed else REPAIRABLE for obstacle in in_the_way)])
+
+
+def facts(findings: Findings, verdict: Verdict, in_the_way: Sequence[Obstacle] = ()) -> dict[str, Any]:
     """The same for programs."""
     tiers = {name: _tier(findings.records[name], findings.holdings[name]) for name in findings.records}
     return {
-        "code": verdict.code,
+        "code": code(verdict, in_the_way),
         "epoch": findings.image.epoch,
         "opened": findings.image.last_opened,
         "tiers": tiers,
         "recordsToCopy": findings.lacking,
         "forgotten": findings.forgotten,
         "unreadable": verdict.unreadable,
+        "inTheWay": [asdict(obstacle) for obstacle in in_the_way],
+        "skipped": findings.image.skipped,
         "next": _steps(findings, verdict.next),
         "withoutDisk": _steps(findings, verdict.without_disk),
     }
@@ -82,10 +93,11 @@ def _steps(findings: Findings, chosen: Plan | None) -> dict[str, Any] | None:
     return {"epoch": chosen.epoch, "opened": chosen.opened, "fetch": chosen.fetch, "recompute": jobs, "lost": chosen.lost}
 
 
-def words(findings: Findings, verdict: Verdict, quick: bool = False) -> Iterator[str]:
+def words(findings: Findings, verdict: Verdict, in_the_way: Sequence[Obstacle] = (), quick: bool = False) -> Iterator[str]:
     """Everything for people, line by line; the verdict comes first."""
-    yield TITLES[verdict.code]
-    yield from (f"  {line}" for line in _next(findings, verdict))
+    stopped = verdict.code < LOST and any(obstacle.computed for obstacle in in_the_way)
+    yield STOPPED if stopped else TITLES[code(verdict, in_the_way)]
+    yield from (f"  {line}" for line in (*_met(in_the_way), *_next(findings, verdict)))
     for name in findings.records:
         yield ""
         yield name
@@ -96,6 +108,14 @@ def words(findings: Findings, verdict: Verdict, quick: bool = False) -> Iterator
     yield from (f"  {view}: {_readable(findings.image.epoch, epochs)}" for view, epochs in verdict.unreadable.items())
 
 
+def _met(in_the_way: Sequence[Obstacle]) -> Iterator[str]:
+    """The files that are not as they were, and what becomes of them."""
+    for one in in_the_way:
+        file = f'file "{one.file}" of source "{one.source}", epoch {one.epoch}, {one.reason}'
+        way_out = f'Put it back, or set it aside: nosync skip HOME "{one.source}" "{one.file}"'
+        yield f"{file}. {way_out}" if one.computed else f"{file}: it is recorded anew, or rejected."
+
+
 def _next(findings: Findings, verdict: Verdict) -> Iterator[str]:
     if findings.holdings["home"].damaged:
         yield "A start compares sizes, not bytes: delete the damaged files of the home first, so that it replaces them."
@@ -103,6 +123,8 @@ def _next(findings: Findings, verdict: Verdict) -> Iterator[str]:
     if "remote" in findings.holdings:
         alone = verdict.without_disk
         yield f"If the home were lost, a start would {_do(findings, alone, REPAIRABLE if alone else LOST)}"
+    for source, names in findings.image.skipped.items():
+        yield f'Of source "{source}", set aside for good: {listed(tuple(names))}.'
     if findings.forgotten:
         yield f"Of the past, {findings.forgotten}."
 
@@ -131,9 +153,9 @@ def _journal(records: Records) -> Iterator[str]:
     if records.rollups or records.segments:
         yield f"past: {_count(records.rollups, 'roll-up')}, {_count(records.segments, 'segment')}"
     if records.behind:
-        yield f"behind the end of the journal: {_listed(records.behind)} (torn, or of a run that was fenced; counts for nothing)"
+        yield f"behind the end of the journal: {listed(records.behind)} (torn, or of a run that was fenced; counts for nothing)"
     if records.damaged:
-        yield f"damaged: {_listed(records.damaged)}"
+        yield f"damaged: {listed(records.damaged)}"
 
 
 def _files(findings: Findings, name: str, quick: bool) -> Iterator[str]:
@@ -145,9 +167,9 @@ def _files(findings: Findings, name: str, quick: bool) -> Iterator[str]:
     if held.missing and name == "remote":
         yield f"not there: {_count(len(held.missing), 'file')} (merged layers stand for many; the newest may be on their way)"
     elif held.missing:
-        yield f"missing: {_listed(held.missing)}"
+        yield f"missing: {listed(held.missing)}"
     if held.damaged:
-        yield f"damaged: {_listed(held.damaged)}"
+        yield f"damaged: {listed(held.damaged)}"
     if held.orphans:
         yield f"named by no record: {_count(len(held.orphans), 'layer')} (harmless: swept later, or about to be recorded)"
 
@@ -176,8 +198,3 @@ def _listed_shards(shards: list[Shard]) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more

@@ -12,6 +12,7 @@ from nosync.cli.fsck import fsck
 from nosync.cli.output import text_of
 from nosync.cli.run import run
 from nosync.cli.show import show
+from nosync.cli.skip import skip
 from nosync.cli.status import status
 from nosync.model.errors import NosyncError
 
@@ -32,5 +33,5 @@ def main() -> None:
     """Durable, time-travelling state for PySpark streams."""
 
 
-for command in (run, status, show, explain, fsck):
+for command in (run, status, show, explain, fsck, skip):
     main.add_command(command)

@@ -21,6 +21,7 @@ from nosync.model.errors import NosyncError
 from nosync.model.sizes import size as size
 from nosync.observe.text import visible as visible
 
+NAMED = 5  # of a long list
 WIDE = 4000  # columns, where no terminal sets a width: what is piped is not cut
 
 
@@ -79,6 +80,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return value
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first few of them."""
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
 
 
 def print_json(value: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import pyarrow as pa
 
-from nosync.cli.output import console, grid, print_json, size
+from nosync.cli.output import console, grid, listed, print_json, size
 from nosync.history.home import open as open_home
 
 
@@ -57,6 +57,7 @@ FACTS = {
     "shards": "shards",
     "rows": "rows",
     "rejected": "rejected",
+    "skipped": "set aside",
     "layers": "layers",
     "bytes": "bytes",
     "spaceAmplification": "space amplification",
@@ -79,6 +80,8 @@ def _told(key: str, value: Any) -> str:
             return ", ".join(
                 f"{tier['survives']} {tier['objects']:,} files, {size(tier['bytes'])} ({size(tier['behind'])} to go)" for tier in value
             )
+        case "skipped":
+            return "; ".join(f"{source}: {listed(names)}" for source, names in value.items())
         case "troubles":
             return "; ".join(f"{one['duty']}: {one['count']:,}, the last {_iso(one['at'])}: {one['message']}" for one in value) or "none"
     if isinstance(value, dict):

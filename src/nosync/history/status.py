@@ -59,6 +59,7 @@ def status_of(image: Image, safe: Mapping[str, int], live: Live) -> Status:
         views=tuple(declared.views if declared else ()),
         rows=dict(image.rows),
         rejected=dict(image.rejected),
+        skipped={source: tuple(names) for source, names in image.skipped.items()},
         layers=image.kept_layers,
         bytes=sum(image.kept_bytes.values()),
         needed_bytes=sum(layer.bytes for layer in image.newest_layers()),

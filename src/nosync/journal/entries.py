@@ -4,7 +4,7 @@ Each is one JSON object with its kind under "entry".
 """
 
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, get_args
 
 from nosync.journal.typed import checks_of
 from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName
@@ -21,7 +21,7 @@ class Declared:
     `fingerprints` say of each operator and view that keeps state what it computes; `feeders` of each trace which ones it is computed from,
     `stepwise` which traces must be recomputed epoch by epoch, `unrepeatable` which cannot be at all, `records` where what those emitted is
     kept: so what a recovery would do is known without the program. `picture` is what `explain` prints of the graph, `settings` what answers
-    depend on besides the input, `tables` the versions of static tables.
+    depend on besides the input, `tables` the versions of static tables, `folders` where sources find their files.
     """
 
     flow: str
@@ -37,6 +37,7 @@ class Declared:
     records: list[TraceName] = field(default_factory=list)
     retired: list[str] = field(default_factory=list)
     tables: dict[str, str] = field(default_factory=dict)
+    folders: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +155,22 @@ class Swept:
     epoch: Epoch
 
 
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Somebody has set input aside: what the source knows by these names is never read again, whenever an epoch is computed. By name, the
+    epoch that had taken it; 0 for none.
+    """
+
+    source: str
+    names: dict[str, Epoch]
+    at: float
+
+
 Entry = (
     Declared | Started | Opened | Computed | Merged | Restored | TakenOver | RolledBack | Reached | Releasing | Released | Trimmed | Swept
-)
-KINDS: dict[str, type[Entry]] = {
-    kind.__name__.lower(): kind
-    for kind in (Declared, Started, Opened, Computed, Merged, Restored, TakenOver, RolledBack, Reached, Releasing, Released, Trimmed, Swept)
-}
+    | Skipped
+)  # fmt: skip
+KINDS: dict[str, type[Entry]] = {kind.__name__.lower(): kind for kind in get_args(Entry)}
 
 CHECKS = {kind: checks_of(kind) for kind in KINDS.values()}
 FIELDS = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS.values()}

@@ -19,6 +19,7 @@ from nosync.journal.entries import (
     Releasing,
     Restored,
     RolledBack,
+    Skipped,
     Started,
     Swept,
     TakenOver,
@@ -71,6 +72,7 @@ class Image:
     released: dict[str, Epoch] = field(default_factory=dict)
     trimmed: dict[str, Epoch] = field(default_factory=dict)
     trim_done: dict[str, Epoch] = field(default_factory=dict)
+    skipped: dict[str, dict[str, Epoch]] = field(default_factory=dict)
     swept: tuple[int, Epoch] = (0, NO_EPOCH)
     seen: dict[Epoch, dict[str, int]] = field(default_factory=dict)
     begun: dict[TraceName, Begun] = field(default_factory=dict)
@@ -120,6 +122,8 @@ class Image:
                 self.released[entry.sink] = entry.epoch
             case Trimmed():
                 self.trimmed[entry.source], self.trim_done[entry.source] = entry.epoch, entry.done
+            case Skipped():
+                self.skipped[entry.source] = entry.names | self.skipped.get(entry.source, {})
             case Swept():
                 self.swept = (entry.generation, entry.epoch)
 
@@ -261,7 +265,7 @@ def fold(entries: Iterable[Entry]) -> Image:
 _CHECKS = checks_of(Image)
 _PLAIN = (
     "number", "history", "epoch", "since", "rows", "rejected", "kept_layers", "kept_bytes", "reached", "releasing", "released", "trimmed",
-    "trim_done",
+    "trim_done", "skipped",
 )  # fmt: skip
 
 

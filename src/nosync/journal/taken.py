@@ -193,23 +193,30 @@ class Marks:
 class Taken(Iterable[Slice]):
     """All that was taken from one source: what `Source.start` gets. Reading the slices themselves costs O(history)."""
 
-    def __init__(self, slices: Callable[[], Iterable[Slice]], latest: Slice | None, marks: source.Marks) -> None:
-        self._slices, self.latest, self.marks = slices, latest, marks
+    def __init__(
+        self, slices: Callable[[], Iterable[Slice]], latest: Slice | None, marks: source.Marks, skipped: Iterable[str] = ()
+    ) -> None:
+        self._slices, self.latest, self.marks, self.skipped = slices, latest, marks, frozenset(skipped)
 
     def __iter__(self) -> Iterator[Slice]:
         return iter(self._slices())
 
 
 def taken_from(
-    sources: Iterable[str], reader: TieredReader, base: RecordNumber, records: Sequence[Record], marks_of: MarksOf
+    sources: Iterable[str],
+    reader: TieredReader,
+    base: RecordNumber,
+    records: Sequence[Record],
+    marks_of: MarksOf,
+    skipped: Mapping[str, Mapping[str, Epoch]] | None = None,
 ) -> dict[str, Taken]:
-    """By source, all that was taken in the records up to `base` and in those behind it."""
+    """By source, all that was taken in the records up to `base` and in those behind it. `skipped`: what was set aside."""
     parts = reader.nearest(lambda some: _parts(some, base, records, marks_of))
 
     def taken(name: str) -> Taken:
         latest = next((part.latest[name] for part in reversed(parts) if name in part.latest), None)
         marks = Marks(part.marks[name] for part in parts if name in part.marks)
-        return Taken(lambda: slices(openings(reader, base, records), name), latest, marks)
+        return Taken(lambda: slices(openings(reader, base, records), name), latest, marks, (skipped or {}).get(name, ()))
 
     return {name: taken(name) for name in sources}
 

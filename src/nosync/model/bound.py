@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from nosync.model.source import (
     Counted,
     DirectlyReadable,
+    InFolder,
     Joinable,
     Marked,
     Ordered,
@@ -49,6 +50,10 @@ def _as_it_is(slice: Slice, unreadable: Mapping[str, str]) -> Slice:
     return slice
 
 
+def _nowhere() -> str:
+    return ""
+
+
 def _nothing_to_do(slice: Slice) -> None:
     return None
 
@@ -70,6 +75,7 @@ class BoundSource:
     files: Callable[[Slice], dict[str, str]] = _no_files
     acknowledge: Callable[[Slice], None] = _nothing_to_do
     reopen: Callable[[Slice, Mapping[str, str]], Slice] = _as_it_is
+    folder: Callable[[], str] = _nowhere
     read_once: bool = False
     trim: Callable[[Slice], None] | None = None
     marks: Callable[[Slice], Iterable[str]] | None = None
@@ -91,6 +97,7 @@ def bound(source: Source) -> BoundSource:
         weight=source.weight if isinstance(source, Weighed) else _weightless,
         acknowledge=source.acknowledge if isinstance(source, ReadOnce) else _nothing_to_do,
         reopen=source.reopen if isinstance(source, Reopenable) else _as_it_is,
+        folder=source.folder if isinstance(source, InFolder) else _nowhere,
         read_once=isinstance(source, ReadOnce),
         trim=source.trim if isinstance(source, Trimmable) else None,
         marks=source.marks if isinstance(source, Marked) else None,

@@ -39,6 +39,10 @@ class Taken(Iterable[Slice], Protocol):
     @property
     def marks(self) -> Marks: ...
 
+    @property
+    def skipped(self) -> frozenset[str]:
+        """What somebody has set aside (`nosync skip`), such as files: not to be taken, and not to be read where it was."""
+
 
 class Source(Protocol):
     """Where rows come from."""
@@ -126,6 +130,15 @@ class Reopenable(Protocol):
 
     def reopen(self, slice: Slice, unreadable: Mapping[str, str]) -> Slice:
         """The slice as it can be read now. `unreadable` are files that could not be read, with the reason."""
+
+
+@runtime_checkable
+class InFolder(Protocol):
+    """Reads files that lie in a folder of somebody else. It is recorded, so that `nosync fsck` and `nosync skip` know them without the
+    program; `sources.listing` reads the slices then."""
+
+    def folder(self) -> str:
+        """Its absolute path."""
 
 
 @runtime_checkable

@@ -89,7 +89,8 @@ class Live:
 @dataclass(frozen=True, slots=True)
 class Status:
     """How a flow stands. `safe` is by kind of failure the newest epoch that survives it; `opened` the newest epoch that has its input;
-    `bytes` are all layers, `needed_bytes` those of the newest state; `started_by` says who runs it, or ran it last.
+    `bytes` are all layers, `needed_bytes` those of the newest state; `started_by` says who runs it, or ran it last. `skipped`
+    is input that was set aside (`nosync skip`), by source.
     """
 
     flow: str
@@ -108,6 +109,7 @@ class Status:
     views: tuple[str, ...]
     rows: Mapping[str, int]
     rejected: Mapping[str, int]
+    skipped: Mapping[str, tuple[str, ...]]
     layers: int
     bytes: int
     needed_bytes: int

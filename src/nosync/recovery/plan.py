@@ -9,7 +9,7 @@ Where the log has only a layer that spans that boundary, the job starts where th
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nosync.journal.image import Image
 from nosync.model.engine import Targets
@@ -66,7 +66,31 @@ def plan(image: Image, survey: Survey, shape: Shape) -> Plan | None:
     """The plan for the newest epoch that can be reached; None when layers are gone for good. There is no way back behind a change of the
     program, nor behind what a sink has been given, unless its epoch stays opened: then it comes out the same, or its promise says that it
     may differ.
+
+    Where input was set aside that a job would read, all from there on is computed without it: what is left of before had it.
     """
+    found = _newest(image, survey, shape)
+    while found is not None and (first := _first_skipped(image, found)):
+        fewer = _without(survey, image, shape, first)
+        if fewer == survey:
+            break
+        survey, found = fewer, _newest(image, fewer, shape)
+    return found
+
+
+def _first_skipped(image: Image, found: Plan) -> Epoch:
+    """The first epoch of a job that had input which was set aside since; 0 for none."""
+    skipped = [epoch for names in image.skipped.values() for epoch in names.values()]
+    return min((epoch for epoch in skipped for job in found.jobs if job.first <= epoch <= job.last), default=NO_EPOCH)
+
+
+def _without(survey: Survey, image: Image, shape: Shape, first: Epoch) -> Survey:
+    """As if all layers from an epoch on were gone that can be computed again."""
+    gone = {layer.path for layer in image.layers() if layer.upper > first and layer.trace not in {*shape.unrepeatable, *shape.records}}
+    return replace(survey, home=survey.home - gone, remote=survey.remote - gone)
+
+
+def _newest(image: Image, survey: Survey, shape: Shape) -> Plan | None:
     begun = max((begun.epoch for begun in image.begun.values()), default=0)
     given = min(image.epoch, max((image.released.get(sink, 0) for sink in shape.sinks.values()), default=0))
     epoch, lost = image.epoch, _lost_inputs(image, survey)

@@ -50,7 +50,8 @@ class Program:
         feeding = {name: sorted(needed) for name, needed in feeders(self.graph).items()}
         more = self.picture().to_json(), self._stepwise(), unrepeatable(self.graph), records(self.graph), sorted(retired)
         tables = {table.name: table.version for table in self.graph.statics}
-        return Declared(self.name, shards, settings_of(self.spark), fingerprints, views, sinks, feeding, *more, tables)
+        folders = {name: folder for name, source in self.sources.items() if (folder := source.folder())}
+        return Declared(self.name, shards, settings_of(self.spark), fingerprints, views, sinks, feeding, *more, tables, folders)
 
     def _states(self) -> list[tuple[Operator | ViewNode, str]]:
         """What keeps state, with its fingerprint. The output of a sink is its own, whatever views there are."""

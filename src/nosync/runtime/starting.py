@@ -137,7 +137,8 @@ class Starting:
 
     def start_sources(self) -> None:
         sources, base = self.program.sources, self.journal.base
-        found = taken_from(sources, TieredReader(self.disk, self.remote), base, self.journal.after(base), marks_of(sources))
+        reader, records = TieredReader(self.disk, self.remote), self.journal.after(base)
+        found = taken_from(sources, reader, base, records, marks_of(sources), self.image.skipped)
         for name, source in sources.items():
             source.start(self.home / source_folder(name), found[name])
 

@@ -36,6 +36,7 @@ FORMATS = ("parquet", "json", "csv", "text", "orc")
 TEXTUAL = ("csv", "json")  # where a single row can be broken
 MAX_BYTES = 128 << 20
 LATEST = 100  # files that are looked at again after they were taken
+SKIPPED = "set aside by nosync skip"
 GONE = "gone before it was read"
 CHANGED = "changed after it was taken: what is new in it is not read; put new rows into new files"
 UNFINISHED_NANOS = 10 * 10**9  # a file that is no Parquet may be one soon: it is looked at again while it is so young
@@ -57,12 +58,13 @@ def files(
     An epoch takes at most `maxBytesPerTrigger` bytes (but always one file), so that a large backlog becomes many epochs.
     `cleanSource`: "archive" moves files that no failure can ask for again to `sourceArchiveDir`, "delete" deletes them; "off" leaves them.
     `minFileAge`: a file is taken when it was last changed so long ago, for writers that do not move files in whole.
+    A Parquet file that lacks a declared column is rejected; with Spark's `mergeSchema=True` the column is null.
     """
     if format not in FORMATS:
         raise Invalid(f'format "{format}" is not one of {", ".join(FORMATS)}', hint="Pass one of these as format=.")
     if maxFilesPerTrigger is not None and maxFilesPerTrigger < 1:
         raise Invalid(f"maxFilesPerTrigger={maxFilesPerTrigger} takes no files", hint="Pass 1 or more.")
-    clean = cleaning_of(Path(str(path).removeprefix("file://")), cleanSource, sourceArchiveDir)
+    clean = cleaning_of(Path(str(path).removeprefix("file://")).absolute(), cleanSource, sourceArchiveDir)
     kind = Files if cleanSource == "off" else CleanedFiles
     return kind(clean.folder, format, schema, maxFilesPerTrigger, maxBytesPerTrigger, options, clean, microseconds(minFileAge))
 
@@ -82,6 +84,7 @@ class Files:
     append_only: bool = True
     seen: set[str] = field(default_factory=set)
     past: Marks | None = None
+    skipped: frozenset[str] = frozenset()
     latest: dict[str, Entry] = field(default_factory=dict)
 
     def declare(self, name: str, spark: SparkSession) -> StructType:
@@ -105,9 +108,12 @@ class Files:
             what = f'the schema "{self.given}" cannot be read' if self.given else "it has no schema, and none can be found in the folder"
             raise Invalid(f'source "{self.name}": {what}: {_first_line(error)}', hint='Pass schema="column type, ...".') from None
 
+    def folder(self) -> str:
+        return str(self.path)
+
     def start(self, folder: Path, taken: Taken) -> None:
         """Names that were taken are asked for as they are met in the folder, so that a long past costs nothing."""
-        self.past, self.seen, self.latest = taken.marks, set(), {}
+        self.past, self.seen, self.latest, self.skipped = taken.marks, set(), {}, taken.skipped
 
     def marks(self, slice: Slice) -> list[str]:
         """The names of its files, since no file is taken twice, and their facts, since none may change."""
@@ -136,12 +142,17 @@ class Files:
 
     def _changed(self, first: bool) -> list[Entry]:
         """Files that are not as they were when they were taken: looked for in all at first, then in the latest."""
-        found = [now for name in (self.seen if first else self.latest) if (now := facts(self.path, name)) is not None]
+        asked = [name for name in (self.seen if first else self.latest) if not self._is_skipped(name)]
+        found = [now for name in asked if (now := facts(self.path, name)) is not None]
         known = self._taken([_facts(now) for now in found])
         return [now for now in found if self.latest.get(now.name, now) != now or (now.name not in self.latest and _facts(now) not in known)]
 
     def _taken(self, names: list[str]) -> set[str]:
-        return self.past.among(names) if self.past is not None else set()
+        taken = self.past.among(names) if self.past is not None else set[str]()
+        return taken | {name for name in names if self._is_skipped(name)}
+
+    def _is_skipped(self, name: str) -> bool:
+        return name in self.skipped
 
     def _settled(self, entries: list[Entry]) -> list[Entry]:
         """Those that were not changed lately."""
@@ -150,16 +161,22 @@ class Files:
 
     def _footer(self, entry: Entry, failing: bool) -> Footer | None:
         """What is known of a file before it is read; None to leave it for later. A file that cannot be reached holds up no other."""
-        if self.format != "parquet":
-            return Footer()
         try:
-            found = footer_of(self.path / entry.name, self.expected)
+            found = self._look_at(entry.name)
         except Unavailable:
             if failing:
                 raise
             return None
         young = time.time_ns() - entry.modified < UNFINISHED_NANOS
         return None if found is None or (found.wrong and young) else found
+
+    def _look_at(self, name: str) -> Footer | None:
+        """The footer of a file. What a folder's name says (`column=value`) need not be in it."""
+        if self.format != "parquet":
+            return Footer()
+        merging = str(self.options.get("mergeSchema")).lower() == "true"
+        said = {part.partition("=")[0].lower() for part in Path(name).parent.parts}
+        return footer_of(self.path / name, self.expected, lambda column: merging or column.lower() in said)
 
     def _slice(self, entries: Sequence[Entry], footers: Mapping[str, Footer], broken: Mapping[str, str] | None = None) -> Slice:
         """Rows by Parquet's own account; files that cannot be read are set aside, with the reason."""
@@ -176,13 +193,14 @@ class Files:
         old = [Entry(*entry) for entry in slice["files"]]
         now = {entry.name: facts(self.path, checked(entry.name)) for entry in old if entry.name not in broken}
         wrong = {name: GONE for name, found in now.items() if found is None}
+        wrong |= {name: SKIPPED for name in now if self._is_skipped(name)}
         wrong |= {name: unreadable[path] for name in now if (path := str(self.path / name)) in unreadable}
         entries = [now.get(entry.name) or entry for entry in old]
         if entries == old and not wrong:
             return slice
         good = [entry for entry in entries if entry.name not in broken | wrong]
         self.latest |= {entry.name: entry for entry in good if entry.name in self.latest}
-        looked = {entry.name: footer_of(self.path / entry.name, self.expected) if self.format == "parquet" else Footer() for entry in good}
+        looked = {entry.name: self._look_at(entry.name) for entry in good}
         footers = {name: footer or Footer(wrong=GONE) for name, footer in looked.items()}
         return self._slice(entries, footers, broken | wrong) | ({"changed": slice["changed"]} if "changed" in slice else {})
 
@@ -195,17 +213,15 @@ class Files:
         broken = slice.get("broken", {})
         for relative, size, modified in slice["files"]:
             path = self.path / checked(relative)
-            if relative in broken:
+            if relative in broken or self._is_skipped(relative):
                 continue
             found = facts(self.path, relative)
-            if found is None:
-                raise Unreadable(f'source "{self.name}": file "{path}" is gone', hint="Put it back: its epoch is needed again.")
-            if found != (relative, size, modified):
-                raise Unreadable(
-                    f'source "{self.name}": file "{path}" changed after it was taken',
-                    hint="Restore the file, and add new rows in new files: files must be moved in whole and never changed.",
-                )
-        return [str(self.path / relative) for relative, _, _ in slice["files"] if relative not in broken]
+            if found is None or found != (relative, size, modified):
+                what = "is gone" if found is None else "changed after it was taken"
+                way_out = f'nosync skip HOME "{self.name}" "{relative}"'
+                hint = f"Put it back as it was: its epoch is needed again. Or set it aside for good: {way_out}"
+                raise Unreadable(f'source "{self.name}": file "{path}" {what}', hint=hint)
+        return [str(self.path / name) for name, _, _ in slice["files"] if name not in broken and not self._is_skipped(name)]
 
     def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
         paths = self._paths(slice)

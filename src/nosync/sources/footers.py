@@ -1,9 +1,10 @@
 """What the footer of a Parquet file says: how many rows, whether anybody reads the same values from it, and what is wrong with it.
 
-A file is wrong that is no Parquet, or has a column of another sort than the declared one: no reader could make the one of the other. That
-does not depend on which columns a query asks for. What only reading shows is found when it is read.
+A file is wrong that is no Parquet, that lacks a declared column, or has one of another sort: no reader could make the one of the other.
+That does not depend on which columns a query asks for. What only reading shows is found when it is read.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import pyarrow.parquet as pq
 import pyarrow.types as t
 
 from nosync.model.errors import Unavailable
+
+MISSING = "column {} is missing (with mergeSchema=True it is read as null)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +26,10 @@ class Footer:
     wrong: str = ""
 
 
-def footer_of(path: Path, expected: pa.Schema) -> Footer | None:
-    """None for a file that is gone. A file that cannot be read now, though it may be later, is `Unavailable`."""
+def footer_of(path: Path, expected: pa.Schema, dispensable: Callable[[str], bool] = lambda name: False) -> Footer | None:
+    """None for a file that is gone. A file that cannot be read now, though it may be later, is `Unavailable`. Columns that are
+    `dispensable` may be missing.
+    """
     try:
         with path.open("rb") as file:
             found = pq.read_metadata(file)
@@ -38,7 +43,9 @@ def footer_of(path: Path, expected: pa.Schema) -> Footer | None:
         return Footer(wrong=f"not a Parquet file: {str(error).splitlines()[0]}")
     except Exception as error:  # of a type that Arrow does not know; Spark may
         return Footer(wrong=f"its schema cannot be read: {str(error).splitlines()[0]}")
-    wrong = [_mismatch(schema, field) for field in expected]
+    there = {name.lower() for name in schema.names}
+    wrong = [MISSING.format(field.name) for field in expected if field.name.lower() not in there and not dispensable(field.name)]
+    wrong += [_mismatch(schema, field) for field in expected]
     return Footer(found.num_rows, _is_plain(schema, expected), "; ".join(filter(None, wrong)))
 
 
@@ -49,7 +56,7 @@ def _is_plain(schema: pa.Schema, expected: pa.Schema) -> bool:
 
 
 def _mismatch(schema: pa.Schema, declared: pa.Field) -> str:
-    """Why the declared column cannot be read; empty where it can. One that is missing is null, as in Spark."""
+    """Why the declared column cannot be read; empty where it can, or where it is not there."""
     if len(schema.get_all_field_indices(declared.name)) != 1:
         return ""
     found = schema.field(declared.name).type

@@ -57,7 +57,7 @@ class InputLog:
         self.folder, self.unwritten = folder, None
         make_folder(folder)
         latest = None if taken.latest is None else _inner(taken.latest)
-        self.source.start(folder, Taken(lambda: map(_inner, taken), latest, taken.marks))
+        self.source.start(folder, Taken(lambda: map(_inner, taken), latest, taken.marks, taken.skipped))
 
     def marks(self, slice: Slice) -> Iterable[str]:
         return self.source.marks(_inner(slice)) if self.source.marks is not None else ()

@@ -1,4 +1,4 @@
-"""What is new in a folder of files: names not met before, with size and modification time.
+"""What is new in a folder of files: names not met before, with size and modification time; and what slices of such a folder say.
 
 Files and folders may vanish while they are looked at, and links may lead nowhere: those are passed over, and found when they are there.
 """
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from nosync.model.errors import Unavailable
+from nosync.model.source import Slice
 
 HIDDEN = ("_", ".")
 
@@ -28,6 +29,12 @@ def facts(folder: Path, name: str) -> Entry | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return Entry(name, found.st_size, found.st_mtime_ns)
+
+
+def entries_in(slice: Slice) -> list[Entry]:
+    """The files that a slice would read, as they were when they were taken."""
+    found = [Entry(*entry) for entry in slice.get("files", ())]
+    return [entry for entry in found if entry.name not in slice.get("broken", {})]
 
 
 def new_entries(folder: Path, seen: set[str], taken: Callable[[list[str]], set[str]]) -> list[Entry]:

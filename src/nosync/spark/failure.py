@@ -61,7 +61,7 @@ def _unreadable(error: Exception, text: str) -> Unreadable | None:
             path, reason = found[1], found[2]
         else:
             continue
-        hint = "Put it back as it was, and start again."
+        hint = f'Put it back as it was, and start again. Or set it aside for good: nosync skip HOME SOURCE "{path}"'
         return Unreadable(f'file "{path}" cannot be read: {reason}', hint=hint, files={path: f"cannot be read: {reason}"})
     return None
 
