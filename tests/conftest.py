@@ -18,8 +18,8 @@ from tests import jvm
 from tests.store.servers import BUCKET
 
 # Spark's workers and other processes that tests start find the package as the tests do, installed or not.
-SOURCES = str(Path(__file__).parent.parent / "src")
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (SOURCES, os.environ.get("PYTHONPATH"))))
+ROOT = Path(__file__).parent.parent
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH"))))
 
 SLOWEST = 10
 
@@ -49,11 +49,32 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(f"{spent:8.1f} s  {name}")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that use Spark are marked, so that `-m "not spark"` is the quick part of the suite."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests that use Spark are marked, so that `-m "not spark"` is the quick part of the suite. Several workers share the work evenly."""
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
+    hands = int(getattr(config, "workerinput", {}).get("workercount", 1))
+    if hands > 1:
+        items[:] = dealt(items, hands)
+
+
+def dealt(items: list[pytest.Item], hands: int) -> list[pytest.Item]:
+    """Each worker begins with one part of the list, and takes from others when it is done: files that take long are dealt out one by one,
+    and come first in each part, so that at the end there are small tests to take.
+    """
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    marks = ("slow", "spark")
+    weights = {file: [sum(bool(item.get_closest_marker(mark)) for item in found) for mark in marks] for file, found in files.items()}
+    heavy = sorted((file for file in files if any(weights[file])), key=lambda file: weights[file], reverse=True)
+    parts = [[item for file in heavy[hand::hands] for item in files[file]] for hand in range(hands)]
+    light = [item for file in files if file not in heavy for item in files[file]]
+    size = -(-len(items) // hands)
+    for part in parts:
+        part += [light.pop() for _ in range(min(size - len(part), len(light)))]
+    return [item for part in parts for item in part] + light
 
 
 @pytest.fixture(scope="session")
@@ -65,10 +86,12 @@ def spark() -> Iterator[SparkSession]:
         SparkSession.builder.master("local[2]")
         .appName("nosync-tests")
         .config("spark.driver.memory", "1g")
+        .config("spark.driver.extraJavaOptions", "-Xms1g -Xmn512m")  # little lives on from one test to the next
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.scheduler.mode", "FAIR")
         .config("spark.python.unix.domain.socket.enabled", "true")
+        .config("spark.python.daemon.module", "tests.daemon")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .getOrCreate()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyspark
 
 # Tests end before thorough compilation has paid for itself: without it the JVM takes half the CPU.
-SHORT_LIVED = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+SHORT_LIVED = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:MetaspaceSize=256m"
 SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 SECONDS = 600
 

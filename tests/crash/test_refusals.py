@@ -81,7 +81,7 @@ def limit_files(most: int) -> None:
     """What Spark's Python workers may write into one file."""
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):  # one that has just ended
-            if "pyspark.daemon" in " ".join(process.cmdline()):
+            if "pyspark.worker" in " ".join(process.cmdline()):
                 process.rlimit(psutil.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
 
 

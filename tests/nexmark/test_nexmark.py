@@ -61,6 +61,7 @@ def _run_with_a_crash(flow: ns.Flow, home: Path, clock: Clock) -> None:
     stepping.close()
 
 
+@pytest.mark.slow
 def test_the_queries_of_nexmark_equal_batch_at_every_epoch_and_after_a_crash(quick: SparkSession, tmp_path: Path) -> None:
     chance = random.Random(3)
     cuts = Events(EVENTS, seed=3, micros=400_000).cut([*sorted(chance.sample(range(50, EVENTS), EPOCHS - 1)), EVENTS])

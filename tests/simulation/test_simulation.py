@@ -39,6 +39,7 @@ def some(seeds: range) -> tuple[int, Seen, list[str]]:
     return operations, seen, broken
 
 
+@pytest.mark.slow
 def test_the_contract_holds_whatever_happens(capsys: pytest.CaptureFixture[str]) -> None:
     parts = [range(start, start + 250) for start in range(0, HISTORIES, 250)]
     with ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn")) as pool:

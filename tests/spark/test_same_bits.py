@@ -56,8 +56,12 @@ def write(folder: Path, name: str, batch: list[tuple[Any, ...]]) -> None:
     pq.write_table(pa.table(arrays, names=["k", "g", "i", "d", "e", "b"]), folder / name)
 
 
-@pytest.mark.parametrize("shards", [1, 5])
-def test_all_ways_from_parquet_to_the_kernel_give_the_same_bits(spark: SparkSession, tmp_path: Path, shards: int) -> None:
+@pytest.mark.spark
+@pytest.mark.parametrize(("session", "shards"), [("spark", 1), ("quick", 5)])  # with generated code, and without
+def test_all_ways_from_parquet_to_the_kernel_give_the_same_bits(
+    request: pytest.FixtureRequest, tmp_path: Path, session: str, shards: int
+) -> None:
+    spark = request.getfixturevalue(session)
     for number in range(3):
         write(tmp_path / "in", f"{number}.parquet", rows(number, 60))
     write(tmp_path / "in", "3.parquet", [])
@@ -70,8 +74,12 @@ def test_all_ways_from_parquet_to_the_kernel_give_the_same_bits(spark: SparkSess
         assert contents(tmp_path / "general") == contents(tmp_path / name)
 
 
-@pytest.mark.parametrize("shards", [1, 2, 5])
-def test_operators_that_need_nothing_of_spark_give_the_same_bits(spark: SparkSession, tmp_path: Path, shards: int) -> None:
+@pytest.mark.spark
+@pytest.mark.parametrize(("session", "shards"), [("spark", 1), ("quick", 2), ("quick", 5)])
+def test_operators_that_need_nothing_of_spark_give_the_same_bits(
+    request: pytest.FixtureRequest, tmp_path: Path, session: str, shards: int
+) -> None:
+    spark = request.getfixturevalue(session)
     for number in range(3):
         write(tmp_path / "in", f"{number}.parquet", rows(number, 60))
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -31,6 +32,7 @@ def _changes(lives: dict[str, Life]) -> list[Change]:
     ]
 
 
+@pytest.mark.slow
 def test_the_22_queries_equal_batch_at_every_epoch(quick: SparkSession, tmp_path: Path) -> None:
     lives = history(Tables(SCALE, seed=1, focus=0.7).all, EPOCHS, moving=0.1)
     schemas = {name: from_arrow_schema(life.table.schema) for name, life in lives.items()}
