@@ -16,7 +16,7 @@ NEXMARK_ARGS ?=
 TPCH_ARGS ?=
 FUZZ_ARGS ?=
 
-.PHONY: help setup demo test check simulate crash-test bench bench-durability tpch nexmark random-sql fuzz clean
+.PHONY: help setup demo test check simulate crash-test servers test-servers bench bench-durability tpch nexmark random-sql fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -47,6 +47,12 @@ simulate: $(READY) ## a million seeded histories of crashes and losses (SIMULATE
 
 crash-test: $(READY) ## 100 real kills of drivers, workers and executors (CRASH_ARGS="--kills 20 --seed 7")
 	@$(VENV)/bin/python -m tests.crash $(CRASH_ARGS)
+
+servers: $(READY) ## the S3 servers that tests talk to, built once and kept in ~/.cache/nosync
+	@$(VENV)/bin/python -m tests.servers
+
+test-servers: $(READY) ## tests with servers that take minutes to build: one whose conditional put is not atomic
+	@$(VENV)/bin/python -m pytest --servers -m servers $(PYTEST_ARGS)
 
 bench: $(READY) ## figures against Spark Structured Streaming (BENCH_ARGS=--quick for a smoke run)
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)

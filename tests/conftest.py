@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
 from tests import jvm
+from tests.servers.s3 import Server, settings_for, versitygw
 from tests.store.servers import BUCKET
 
 # Spark's workers and other processes that tests start find the package as the tests do, installed or not.
@@ -22,6 +23,11 @@ ROOT = Path(__file__).parent.parent
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH"))))
 
 SLOWEST = 10
+LONG_BUILDS = "servers"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--servers", action="store_true", help="also what needs servers that take minutes to build (`make test-servers`)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,10 +56,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that use Spark are marked, so that `-m "not spark"` is the quick part of the suite. Several workers share the work evenly."""
+    """Tests that use Spark are marked, so that `-m "not spark"` is the quick part of the suite. Those with long builds are left
+    out. Several workers share the work evenly.
+    """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
+    left_out = [] if config.getoption("--servers") else [item for item in items if item.get_closest_marker(LONG_BUILDS)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
     hands = int(getattr(config, "workerinput", {}).get("workercount", 1))
     if hands > 1:
         items[:] = dealt(items, hands)
@@ -128,20 +139,19 @@ def s3_endpoint() -> Iterator[str]:
     server.stop()
 
 
+@pytest.fixture(scope="session")
+def real_s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server of others, whose conditional put is atomic."""
+    with versitygw(tmp_path_factory.mktemp("real") / "server") as server:
+        yield server
+
+
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Objects]:
     """A remote in the bucket behind an endpoint, set up as a user does it: by the environment."""
 
-    def remote(endpoint: str, bucket: str = BUCKET) -> Objects:
-        settings = {
-            "AWS_ENDPOINT_URL": endpoint,
-            "AWS_ALLOW_HTTP": "true",
-            "AWS_ACCESS_KEY_ID": "key",
-            "AWS_SECRET_ACCESS_KEY": "secret",
-            "AWS_REGION": "us-east-1",
-            "NO_PROXY": "127.0.0.1",
-        }
-        for name, value in settings.items():
+    def remote(endpoint: str, bucket: str = BUCKET, key: str = "key", secret: str = "secret") -> Objects:
+        for name, value in settings_for(endpoint, key, secret).items():
             monkeypatch.setenv(name, value)
         return open_remote(f"s3://{bucket}/flows/{uuid4().hex}")
 

