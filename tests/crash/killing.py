@@ -5,18 +5,14 @@ Kinds of kills, all by SIGKILL: `driver` (the whole process group, its JVM and w
 process), `executor` (the JVM of an executor, where there are any).
 """
 
-import os
 import random
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
@@ -28,11 +24,9 @@ from nosync.state.spine import WIDTH
 from nosync.store.disk import LocalDisk
 from tests.crash.driver import suffering_flow
 from tests.crash.orders import feed, judge
+from tests.crash.processes import environment, kill_all, kill_one, started
 from tests.crash.waiting import until
 from tests.spark.metamorphic import checksums
-
-ROOT = Path(__file__).parent.parent.parent
-WORDS = {"worker": "pyspark.daemon", "merger": "nosync.duties.merge_worker", "executor": "CoarseGrainedExecutorBackend"}
 
 FINISH_SECONDS = 900
 DRIVER = ("driver", "early", "recovering")
@@ -49,11 +43,8 @@ class Victim:
         self.log = place / "log"
 
     def start(self) -> None:
-        paths = [str(ROOT / "src"), str(ROOT), os.environ.get("PYTHONPATH", "")]
-        environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(paths)}
         command = [sys.executable, "-m", "tests.crash.driver", self.master, str(self.place)]
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True, cwd=self.place)
+        self.process = started(command, self.place, self.log, environment())
 
     def epoch(self) -> int:
         return read_chain(LocalDisk(self.place / "home")).image().epoch
@@ -94,25 +85,11 @@ class Victim:
 
     def _kill_one(self, kind: str) -> bool:
         assert self.process is not None
-        below = psutil.Process(self.process.pid).children(recursive=True)
-        found = [process for process in below if WORDS[kind] in _command(process)]
-        if kind == "worker":  # children of the daemon that forks them
-            found = [process for process in found if WORDS[kind] in _command(process.parent())]
-        if not found:
-            return False
-        with suppress(psutil.NoSuchProcess):
-            self.chance.choice(sorted(found, key=lambda process: process.pid)).kill()
-        return True
+        return kill_one(self.process, kind, self.chance)
 
     def _end(self) -> None:
         assert self.process is not None
-        below = psutil.Process(self.process.pid).children(recursive=True)
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        for process in below:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
-        psutil.wait_procs(below, timeout=30)
+        kill_all(self.process)
         self.process = None
 
     def close(self) -> None:
@@ -124,13 +101,6 @@ class Victim:
 
     def _told(self) -> str:
         return self.log.read_text()[-3000:] if self.log.exists() else "no log"
-
-
-def _command(process: psutil.Process | None) -> str:
-    try:
-        return " ".join(process.cmdline()) if process is not None else ""
-    except psutil.Error:
-        return ""
 
 
 def kill_and_judge(spark: SparkSession, place: Path, kinds: Sequence[str], seed: int, master: str = "local[2,8]") -> None:

@@ -23,17 +23,21 @@ SCHEMA = "id bigint, customer string, amount bigint"
 ROWS = 40
 
 
+def rows_of(number: int) -> list[dict[str, Any]]:
+    """What the file of a number holds."""
+    chance = random.Random(number)
+    return [
+        {"id": number * ROWS + i, "customer": f"c{chance.randint(0, 30)}", "amount": chance.randint(1, 100)}
+        for i in range(ROWS)
+    ]  # fmt: skip
+
+
 def feed(folder: Path, numbers: Iterable[int]) -> None:
     """Moves files in whole, in order."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in numbers:
-        chance = random.Random(number)
-        rows = [
-            {"id": number * ROWS + i, "customer": f"c{chance.randint(0, 30)}", "amount": chance.randint(1, 100)}
-            for i in range(ROWS)
-        ]  # fmt: skip
         beginning = folder / f".{number}"
-        beginning.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        beginning.write_text("".join(json.dumps(row) + "\n" for row in rows_of(number)))
         beginning.rename(folder / f"{number:05d}.json")
 
 

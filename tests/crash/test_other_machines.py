@@ -15,8 +15,8 @@ import nosync as ns
 from nosync.sources.files import Files
 from nosync.state.layer import open_layer
 from tests.crash.driver import suffering_flow
-from tests.crash.killing import ROOT
 from tests.crash.orders import feed, orders_flow
+from tests.crash.processes import ROOT
 from tests.spark.metamorphic import checksums, contents, run_all
 
 FILES = range(3)
