@@ -10,6 +10,7 @@ from nosync.duties.trimming import BATCH, Trimmer
 from nosync.journal.entries import Computed, Opened, Released, RolledBack
 from nosync.journal.journal import Journal
 from nosync.journal.rolling import Roller
+from nosync.model.retention import boundary, recovery_holds, release_holds
 from nosync.model.run import Runner
 from nosync.model.safety import Standing
 from nosync.store.disk import LocalDisk
@@ -24,10 +25,13 @@ class Flow:
         self.journal = Journal(LocalDisk(home, fsync=lambda descriptor: None), None, Runner(number, "host", "boot", 0.0, f"{number:08x}"))
         self.roller = Roller(self.journal, self.journal.disk, None, 10)
         self.got: list[int] = []
-        self.trimmer = Trimmer(self.journal, {"s": self.trim}, ["out"], self.standings)
+        self.trimmer = Trimmer(self.journal, {"s": self.trim}, self.may_go, self.standings)
 
     def standings(self) -> list[Standing]:
         return [Standing("host", self.journal.number, self.journal.image.epoch, 0, 0, 0)]
+
+    def may_go(self, newest: int) -> int:
+        return boundary(newest, recovery_holds(self.standings()) + release_holds({"out": self.journal.image.released.get("out", 0)}))
 
     def trim(self, slice: dict[str, Any]) -> None:
         self.got.append(slice["number"])

@@ -19,6 +19,7 @@ from nosync.journal.entries import (
     Skipped,
     Started,
     Swept,
+    Thinned,
     Trimmed,
     from_json,
     to_json,
@@ -59,6 +60,7 @@ ENTRIES: list[Entry] = [
     Trimmed("s", 1),
     Swept(1, 2),
     Skipped("files", {"a": 1, "b": 0}, 4.5),
+    Thinned(2, (1,)),
     Restored((layer(1, 3).path,), (layer(1, 3, name="again"),)),
     RolledBack(2),
 ]

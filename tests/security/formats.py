@@ -30,6 +30,7 @@ from nosync.journal.entries import (
     Started,
     Swept,
     TakenOver,
+    Thinned,
     Trimmed,
     to_json,
 )
@@ -72,6 +73,7 @@ ENTRIES: list[Entry] = [
     Trimmed("files", 1),
     Swept(1, 1),
     Skipped("files", {"c": 2}, 4.5),
+    Thinned(2, (1,)),
     RolledBack(1),
 ]
 

@@ -5,12 +5,11 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from nosync.duties import release, trimming
+from nosync.duties import release, trimming, upkeep
 from nosync.journal import chain
 from nosync.journal.journal import Journal
 from nosync.journal.names import RECORDS, RUNS
 from nosync.journal.rolling import Roller
-from nosync.model.safety import trimmable
 from nosync.tiers.sweeper import Sweeper
 
 from . import life
@@ -169,21 +168,21 @@ def output_is_released_as_soon_as_it_is_computed() -> Any:
     return patch.object(release, "releasable", lambda kind, computed, *_: computed)
 
 
-@mutation(0)
+@mutation(10)
 def input_is_trimmed_before_it_is_safe() -> Any:
-    return patch.object(trimming, "trimmable", lambda safe, released: 1 << 30 if safe else 0)
+    return patch.object(upkeep, "recovery_holds", lambda tiers: [])
 
 
 @mutation(0)
 def input_is_trimmed_before_it_is_released() -> Any:
-    return patch.object(trimming, "trimmable", lambda safe, released: trimmable(safe, []))
+    return patch.object(upkeep, "release_holds", lambda released: [])
 
 
 @mutation(0)
 def input_is_trimmed_before_the_boundary_is_recorded() -> Any:
     def step(self: Any, source: str) -> bool:
         image = self.journal.image
-        due = min([image.epoch, *(tier.epoch for tier in self.standings()), *(image.released.get(sink, 0) for sink in self.sinks)])
+        due = self.boundary(image.epoch)
         if due <= self.trimmed[source]:
             return False
         for epoch, entry in image.opened.items():

@@ -116,13 +116,18 @@ class Merger:
 def next_merge(
     image: Image, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES
 ) -> dict[str, object] | None:
-    """The merge that shortens the longest cover, or None. Outputs of sinks stay epoch by epoch: they are `unmerged`."""
-    best: tuple[int, tuple[LayerInfo, ...], bool] | None = None
+    """The merge that shortens the longest cover, or None; of equally long ones, where the merged layer may stand for its inputs. Outputs of
+    sinks stay epoch by epoch: they are `unmerged`.
+    """
+    best: tuple[tuple[int, bool], tuple[LayerInfo, ...], bool] | None = None
     for trace, covers in image.newest.items():
         for found in covers.values() if trace not in unmerged else ():
             layers = plan_merge(found)
-            if layers and (best is None or len(found) > best[0]):
-                best = (len(found), layers, layers[-1] == found[-1])
+            if not layers:
+                continue
+            use = (len(found), image.kept.stands_alone(layers[-1].lower, layers[0].upper))
+            if best is None or use > best[0]:
+                best = (use, layers, layers[-1] == found[-1])
     if best is None:
         return None
     _, layers, bottom = best

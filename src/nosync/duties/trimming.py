@@ -7,7 +7,7 @@ from nosync.journal.journal import Journal
 from nosync.journal.names import source_folder
 from nosync.journal.past import TieredReader, rolled_openings_of
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, epochs
-from nosync.model.safety import Standing, trimmable
+from nosync.model.safety import Standing
 from nosync.model.source import Slice
 from nosync.model.store import Store
 
@@ -19,17 +19,17 @@ Trim = Callable[[Slice], None]
 
 
 class Trimmer:
-    """Trims some sources of a flow, some epochs at a time."""
+    """Trims some sources of a flow, some epochs at a time. `boundary` says up to where, for the newest epoch."""
 
     def __init__(
         self,
         journal: Journal,
         sources: Mapping[str, Trim],
-        sinks: Sequence[str],
+        boundary: Callable[[Epoch], Epoch],
         standings: Callable[[], Sequence[Standing]],
         batch: int = BATCH,
     ) -> None:
-        self.journal, self.sources, self.sinks, self.standings, self.batch = journal, sources, sinks, standings, batch
+        self.journal, self.sources, self.boundary, self.standings, self.batch = journal, sources, boundary, standings, batch
         self.trimmed = {source: journal.image.trim_done.get(source, NO_EPOCH) for source in sources}
         self.recorded = {source: (journal.image.trimmed.get(source, NO_EPOCH), journal.number) for source in sources}
 
@@ -42,9 +42,7 @@ class Trimmer:
         if self.trimmed[source] < epoch:
             return self._trim(source, epoch, number)
         with self.journal.lock:
-            image = self.journal.image
-            safe = min([image.epoch, *(tier.epoch for tier in self.standings())])
-            due = trimmable(safe, [image.released.get(sink, NO_EPOCH) for sink in self.sinks])
+            due = self.boundary(self.journal.image.epoch)
         if due < epoch + self.batch:
             return False
         due = min(due, epoch + MOST_EPOCHS)

@@ -13,7 +13,7 @@ from typing import Any
 from nosync.duties.release import Releaser
 from nosync.duties.trimming import BATCH, Trim, Trimmer
 from nosync.duties.troubles import Troubles
-from nosync.journal.entries import Reached
+from nosync.journal.entries import Reached, Thinned
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.journal.past import TieredReader, recent_image
@@ -21,7 +21,8 @@ from nosync.journal.rolling import ROLL_RECORDS, Roller
 from nosync.journal.taken import MarksOf
 from nosync.model.errors import OutcomeUnknown, Unavailable
 from nosync.model.estimate import LEAST_RECORDS, Effort, Estimate, Meter, allowance, seconds_for
-from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber
+from nosync.model.identifiers import NO_EPOCH, NO_RECORD, Epoch, RecordNumber
+from nosync.model.retention import EVERY_EPOCH, Hold, Retention, boundary, record_holds, recovery_holds, release_holds
 from nosync.model.safety import Release, Standing, safe_points
 from nosync.model.sink import Outlet
 from nosync.model.store import Carrier, Disk, Remote
@@ -55,16 +56,18 @@ class Upkeep:
         carrier: Carrier | None = None,
         marks_of: MarksOf | None = None,
         troubles: Troubles | None = None,
+        retention: Retention = EVERY_EPOCH,
         clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
     ) -> None:
-        self.clock = clock
+        self.clock, self.now, self.retention = clock, now, retention
         self.journal, self.disk, self.remote = journal, disk, remote
         self.host = HostTier(journal, disk)
         self.meter, self.recover_within = Meter(), recover_within
         self.records = RecordShipper(journal, self.meter) if remote is not None else None
         self.layers = LayerShipper(journal, disk, remote, most_layers, carrier, patience, meter=self.meter) if remote is not None else None
         self.releaser = Releaser(journal, sinks, outlet, self.standings)
-        self.trimmer = Trimmer(journal, sources, list(sinks), self.standings, trim_batch)
+        self.trimmer = Trimmer(journal, sources, self.may_go, self.standings, trim_batch)
         self.roll_records = roll_records
         self.roller = Roller(journal, disk, remote, roll_records, marks_of or {})
         self.looked = journal.image.epoch
@@ -72,7 +75,7 @@ class Upkeep:
         self.troubles = troubles or Troubles()
         self.estimate: Estimate | None = None
         self.estimated = -ESTIMATE_SECONDS
-        self.sweepers = [Sweeper(journal, store) for store in (disk, remote) if store is not None]
+        self.sweepers = [Sweeper(journal, store, self.may_go) for store in (disk, remote) if store is not None]
 
     def duties(self) -> dict[str, Duty]:
         """By name; a remote adds two, and each sink has its own: none waits for another."""
@@ -92,6 +95,16 @@ class Upkeep:
     def safe(self) -> dict[str, Epoch]:
         return safe_points(self.journal.image.epoch, self.standings())
 
+    def holds(self) -> list[Hold]:
+        """Why epochs must stay, whatever the rule."""
+        with self.journal.lock:
+            released = {sink: self.journal.image.released.get(sink, NO_EPOCH) for sink in self.releaser.sinks}
+            return recovery_holds(self.standings()) + release_holds(released)
+
+    def may_go(self, newest: Epoch) -> Epoch:
+        """Up to which epoch input, and what no record names, may be deleted."""
+        return self.retention.boundary(newest, self.holds())
+
     def report(self) -> list[dict[str, Any]]:
         """The tiers for people and programs: how far each is, what it cost, why it stands still."""
         return [
@@ -107,11 +120,12 @@ class Upkeep:
         ]
 
     def tidy(self) -> bool:
-        """Trims, rolls up, and sweeps: now and then it looks for what was left behind lately."""
+        """Thins, trims, rolls up, and sweeps: now and then it looks for what was left behind lately."""
         if self.clock() - self.estimated >= ESTIMATE_SECONDS:
             self.measure()
         self._tell_readers()
-        everywhere = self._everywhere()
+        self._thin()
+        everywhere = RecordNumber(boundary(self.journal.number, record_holds(self.standings())))
         if self.journal.image.epoch >= self.looked + LOOK_EPOCHS:
             self.look_for_orphans(far=False)
         parts: list[Duty] = [partial(sweeper.step, everywhere) for sweeper in self.sweepers]
@@ -123,6 +137,14 @@ class Upkeep:
             if tier.survives == "site" and tier.epoch != self.reported:
                 self.reported = tier.epoch
                 self.journal.note(Reached("site", tier.epoch))
+
+    def _thin(self) -> None:
+        """Records which epochs are kept, where they are fewer than before."""
+        with self.journal.lock:
+            image, times = self.journal.image, {epoch: entry.at for epoch, entry in self.journal.image.opened.items()}
+            kept = image.kept.of(self.retention.kept(image.epoch, times, self.now(), self.holds()))
+            if kept != image.kept:
+                self.journal.append(Thinned(kept.since, kept.among))
 
     def measure(self) -> None:
         """How long a recovery from the remote would take now. With an aim, it decides how many objects there may be."""
@@ -157,12 +179,9 @@ class Upkeep:
         None before every tier has the layers too. Of what is rolled up nobody can tell any more what was lost before it was safe.
         """
         candidate = self.roller.candidate
-        if candidate is not None and candidate.image.epoch > min(tier.epoch for tier in self.standings()):
+        if candidate is not None and boundary(candidate.image.epoch, recovery_holds(self.standings())) < candidate.image.epoch:
             return NO_RECORD
         return self.host.synced if self.layers is None else min(self.host.synced, self.layers.number)
-
-    def _everywhere(self) -> RecordNumber:
-        return min(standing.number for standing in self.standings())
 
     def _far_image(self) -> Image:
         with self.journal.lock:

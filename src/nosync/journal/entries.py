@@ -166,9 +166,17 @@ class Skipped:
     at: float
 
 
+@dataclass(frozen=True, slots=True)
+class Thinned:
+    """From here on, the state can be read as of epochs from `since` on, and `among` those before (see `retention.Kept`)."""
+
+    since: Epoch
+    among: tuple[Epoch, ...] = ()
+
+
 Entry = (
     Declared | Started | Opened | Computed | Merged | Restored | TakenOver | RolledBack | Reached | Releasing | Released | Trimmed | Swept
-    | Skipped
+    | Skipped | Thinned
 )  # fmt: skip
 KINDS: dict[str, type[Entry]] = {kind.__name__.lower(): kind for kind in get_args(Entry)}
 
@@ -198,6 +206,8 @@ def from_json(text: dict[str, Any]) -> Entry:
         case "restored":
             values["layers"] = tuple(LayerInfo.from_json(layer) for layer in values["layers"])
             values["lost"] = tuple(values["lost"])
+        case "thinned":
+            values["among"] = tuple(values["among"])
     kind = KINDS[text["entry"]]
     for name, value in values.items():
         if not CHECKS[kind][name](value):

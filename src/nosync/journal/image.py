@@ -23,6 +23,7 @@ from nosync.journal.entries import (
     Started,
     Swept,
     TakenOver,
+    Thinned,
     Trimmed,
     from_json,
     to_json,
@@ -31,6 +32,7 @@ from nosync.journal.typed import checks_of
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import NO_EPOCH, NO_RECORD, Epoch, RecordNumber, TraceName
 from nosync.model.layers import Covers, LayerInfo
+from nosync.model.retention import ALL_EPOCHS, Kept
 from nosync.model.watermark import newest
 from nosync.state.cover import cover
 
@@ -74,6 +76,7 @@ class Image:
     trim_done: dict[str, Epoch] = field(default_factory=dict)
     skipped: dict[str, dict[str, Epoch]] = field(default_factory=dict)
     swept: tuple[int, Epoch] = (0, NO_EPOCH)
+    kept: Kept = ALL_EPOCHS
     seen: dict[Epoch, dict[str, int]] = field(default_factory=dict)
     begun: dict[TraceName, Begun] = field(default_factory=dict)
 
@@ -126,6 +129,8 @@ class Image:
                 self.skipped[entry.source] = entry.names | self.skipped.get(entry.source, {})
             case Swept():
                 self.swept = (entry.generation, entry.epoch)
+            case Thinned():
+                self.kept = Kept(entry.since, entry.among)
 
     def _reached_at_most(self, epoch: Epoch) -> None:
         """What comes after is on no tier until a run says so."""
@@ -262,6 +267,12 @@ def fold(entries: Iterable[Entry]) -> Image:
     return image
 
 
+def _kept(entry: Entry) -> Kept:
+    if not isinstance(entry, Thinned):
+        raise TypeError('"kept" of a roll-up is something else')
+    return Kept(entry.since, entry.among)
+
+
 _CHECKS = checks_of(Image)
 _PLAIN = (
     "number", "history", "epoch", "since", "rows", "rejected", "kept_layers", "kept_bytes", "reached", "releasing", "released", "trimmed",
@@ -273,6 +284,7 @@ def to_text(image: Image) -> dict[str, Any]:
     """The image as one JSON object, for a roll-up."""
     text: dict[str, Any] = {name: getattr(image, name) for name in _PLAIN}
     text["swept"], text["seen"] = list(image.swept), list(image.seen.items())
+    text["kept"] = to_json(Thinned(image.kept.since, image.kept.among))
     text["begun"] = {trace: list(begun) for trace, begun in image.begun.items()}
     for name in ("declared", "started"):
         entry = getattr(image, name)
@@ -292,6 +304,7 @@ def from_text(text: dict[str, Any]) -> Image:
         if not isinstance(entry, kind | None):
             raise TypeError(f'"{name}" of a roll-up is something else')
         setattr(image, name, entry)
+    image.kept = _kept(from_json(text["kept"]))
     for entry in map(from_json, text["recent"]):
         if isinstance(entry, Opened):
             image.opened[entry.epoch] = entry

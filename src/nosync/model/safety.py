@@ -1,4 +1,4 @@
-"""Which epochs survive a failure, what may be released, what may be trimmed. Pure: no I/O, no clock."""
+"""Which epochs survive a failure, and what may be released. Pure: no I/O, no clock."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -52,8 +52,3 @@ def releasable(release: Release, computed: Epoch, opened_by: Callable[[RecordNum
     if release == "safe":
         return min([computed, *(tier.epoch for tier in known)])
     return min(computed, opened_by(min((tier.number for tier in known), default=NO_RECORD)))
-
-
-def trimmable(safe: Epoch, released: Iterable[Epoch]) -> Epoch:
-    """Up to which epoch no failure, and no sink, will ask for input again."""
-    return min([safe, *released])

@@ -20,6 +20,7 @@ from nosync.journal.taken import MarksOf
 from nosync.model.bound import BoundSource
 from nosync.model.identifiers import TraceName
 from nosync.model.picture import Box, Picture
+from nosync.model.retention import EVERY_EPOCH, Retention
 from nosync.model.shards import shard_ranges
 from nosync.model.sink import BoundSink, Promise
 from nosync.recovery.plan import Shape
@@ -31,7 +32,7 @@ from nosync.spark.settings import settings_of
 @dataclass(frozen=True)
 class Program:
     """A declared flow. `functions` maps the names of Python functions to the views that call them. `on_other_settings`: whether it goes on
-    where answers may come out differently than before.
+    where answers may come out differently than before. `retention`: which epochs it keeps.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Program:
     functions: dict[str, str]
     sinks: dict[str, BoundSink] = field(default_factory=dict)
     on_other_settings: OtherSettings = "refuse"
+    retention: Retention = EVERY_EPOCH
 
     def declaration(self, shards: int, retired: Iterable[str] = ()) -> Declared:
         """What the journal records of the program, and compares it by."""

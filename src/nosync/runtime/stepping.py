@@ -57,7 +57,8 @@ class Stepping:
         self.courier = courier_for(self.remote, self.disk)
         self.upkeep = Upkeep(
             self.journal, self.disk, self.remote, sinks, self.outlet, trims, recover_within=self.recover_within, trim_batch=TRIM_BATCH,
-            carrier=self.courier, marks_of=marks_of(program.sources), troubles=self.troubles,
+            carrier=self.courier, marks_of=marks_of(program.sources), troubles=self.troubles, retention=program.retention,
+            now=self.clock,
         )  # fmt: skip
         self.merger = Merger(str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks), expiries(graph))
         self._merge_from = 0.0

@@ -1,9 +1,11 @@
 """Deleting layers that no record names: leftovers of attempts that were repeated, and of runs that died or were fenced.
 
 The boundary is recorded, and synced, before anything behind it is deleted. Swept is only what cannot be recorded any more: files of earlier
-runs (they can append nothing), and of this run single epochs that are computed. Whatever a newer run makes is none of our business. Called
-again and again: late attempts leave files late.
+runs (they can append nothing), and of this run single epochs that are computed, as far as nothing holds them (see `model.retention`).
+Whatever a newer run makes is none of our business. Called again and again: late attempts leave files late.
 """
+
+from collections.abc import Callable
 
 from nosync.journal.entries import Swept
 from nosync.journal.image import Image
@@ -15,10 +17,10 @@ from nosync.tiers.placed import late_layers
 
 
 class Sweeper:
-    """Sweeps one store, some files at a time."""
+    """Sweeps one store, some files at a time. `may_go` says up to which epoch, for the newest one."""
 
-    def __init__(self, journal: Journal, store: Store) -> None:
-        self.journal, self.store = journal, store
+    def __init__(self, journal: Journal, store: Store, may_go: Callable[[Epoch], Epoch]) -> None:
+        self.journal, self.store, self.may_go = journal, store, may_go
         self.due: list[str] = []
         self.boundary = 0
         self.deleted = 0
@@ -39,9 +41,10 @@ class Sweeper:
         if not self.due:
             known = {layer.path for layer in image.layers()}
             names = [name for name in late_layers(self.store, image) if name not in known]
-            self.due = [name for name in names if sweepable(name, self.journal.generation, image.since, image.epoch)]
+            epoch = self.may_go(image.epoch)
+            self.due = [name for name in names if sweepable(name, self.journal.generation, image.since, epoch)]
             if self.due:
-                self.boundary = self.journal.append(Swept(self.journal.generation, image.epoch))
+                self.boundary = self.journal.append(Swept(self.journal.generation, epoch))
         return len(self.due)
 
 
