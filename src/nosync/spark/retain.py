@@ -1,7 +1,6 @@
-"""Operators that keep rows, as Spark tasks: the rows of a view, and the two halves of regroup."""
+"""Rows as they are kept: the form of a diffs layer, and the task that keeps those of a view."""
 
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,15 +9,12 @@ import pyarrow as pa
 from nosync.model.columns import COUNT, DIFF, HASH, ROW
 from nosync.model.identifiers import Shard
 from nosync.model.shards import lower_bounds
-from nosync.spark.task import Work, column, stacked
+from nosync.spark.task import Batches, ShardTask, Work, column
 from nosync.state.merge import consolidate, is_key
 
-Batches = Iterator[pa.RecordBatch]
 
-
-def diffs(batches: list[pa.RecordBatch], payload: pa.Schema, counts: np.ndarray | None = None) -> pa.RecordBatch:
+def diffs(batch: pa.RecordBatch, payload: pa.Schema, counts: np.ndarray | None = None) -> pa.RecordBatch:
     """Rows as Spark hands them over, in the form of a diffs layer (not yet sorted)."""
-    batch = stacked(batches)
     counts = batch.column(DIFF).to_numpy() if counts is None else counts
     columns = {HASH: batch.column(HASH).view(pa.uint64()), ROW: batch.column(ROW).view(pa.uint64())}
     columns.update({field.name: column(batch, field.name, field.type) for field in payload})
@@ -29,23 +25,16 @@ def number_of_keys(payload: pa.Schema) -> int:
     return sum(is_key(name) for name in payload.names)
 
 
-def nonempty(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    return [batch for batch in batches if batch.num_rows]
-
-
 @dataclass(frozen=True)
-class RetainTask:
+class RetainTask(ShardTask):
     """Keeps the rows of a view, of one shard or of several."""
 
     work: Work
     payload: pa.Schema
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
-        started = time.perf_counter()
-        held = nonempty(batches)
-        if held:
-            for shard, change in by_shard(diffs(held, self.payload), self.work.shards):
-                self.work.hand_in(shard, change.num_rows, consolidate(change), started)
+    def process(self, rows: pa.RecordBatch, started: float) -> Batches:
+        for shard, change in by_shard(diffs(rows, self.payload), self.work.shards):
+            self.work.hand_in(shard, change.num_rows, consolidate(change), started)
         yield from ()
 
 

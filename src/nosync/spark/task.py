@@ -24,6 +24,7 @@ from nosync.state.search import BloomUse
 LAYERS = LayerCache(limit=1024)  # memory maps, one per process: Spark reuses its Python workers
 CHUNK_ROWS = 1 << 20
 YIELD_ROWS = 1 << 16
+Batches = Iterator[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,20 @@ class Work:
         millis = round((time.perf_counter() - started) * 1e3, 1)
         self.receipts.add([Receipt(self.trace, shard, self.lower, rows, layer, millis, bloom)])
         warm_up()
+
+
+class ShardTask:
+    """A task over the rows that one shard gets: all at once, and nothing where none come. Each kind says what becomes of them."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
+        started = time.perf_counter()
+        held = [batch for batch in batches if batch.num_rows]
+        if held:
+            yield from self.process(stacked(held), started)
+
+    def process(self, rows: pa.RecordBatch, started: float) -> Batches:
+        """Writes what is to be kept, and yields the change for whoever reads it. `started` is when the task began, in seconds."""
+        raise NotImplementedError
 
 
 def chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,7 +1,5 @@
 """The step of final results: rows wait for their window to close."""
 
-import time
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,9 +11,9 @@ from nosync.compile.final_results import FinalNode
 from nosync.kernels.final import release
 from nosync.model.columns import COUNT, HASH
 from nosync.spark.changes import change_schema
-from nosync.spark.retain import diffs, nonempty
+from nosync.spark.retain import diffs
 from nosync.spark.steps.calling import calling
-from nosync.spark.task import Work, emitted
+from nosync.spark.task import Batches, ShardTask, Work, emitted
 
 if TYPE_CHECKING:
     from nosync.spark.job import EpochJob
@@ -30,7 +28,7 @@ def step(job: "EpochJob", node: FinalNode) -> DataFrame:
 
 
 @dataclass(frozen=True)
-class FinalTask:
+class FinalTask(ShardTask):
     """Keeps rows until they close. `since` and `until` are the watermarks of the epoch before and of this one."""
 
     work: Work
@@ -39,12 +37,8 @@ class FinalTask:
     since: int | None
     until: int | None
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        started = time.perf_counter()
-        held = nonempty(batches)
-        if not held:
-            return
-        shard, change = self.work.shard(held[0]), diffs(held, self.payload)
+    def process(self, rows: pa.RecordBatch, started: float) -> Batches:
+        shard, change = self.work.shard(rows), diffs(rows, self.payload)
         released = release(self.work.cover(shard), change, self.since, self.until)
         self.work.hand_in(shard, change.num_rows, released.layer, started)
         columns = [released.rows.column(field.name) for field in self.payload]

@@ -5,7 +5,6 @@ returned, carries a note that names the fold, the view and the key.
 """
 
 import gc
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,15 +22,13 @@ from nosync.kernels.fold import States, Touched, remembered, state_layer, touch
 from nosync.kernels.timers import due, effective, timer_layer, with_due
 from nosync.model.columns import COUNT, DIFF, HASH, ROW
 from nosync.spark.changes import change_schema
-from nosync.spark.retain import nonempty
 from nosync.spark.steps.calling import calling
-from nosync.spark.task import Work, column, emitted, stacked, unsigned
+from nosync.spark.task import Batches, ShardTask, Work, column, emitted, unsigned
 from nosync.state.merge import consolidate
 
 if TYPE_CHECKING:
     from nosync.spark.job import EpochJob
 
-Batches = Iterator[pa.RecordBatch]
 Key = tuple[Any, ...]
 
 
@@ -65,7 +62,7 @@ def fold_input(job: "EpochJob", node: FoldNode) -> tuple[DataFrame, Timing | Non
 
 
 @dataclass(frozen=True)
-class FoldTask:
+class FoldTask(ShardTask):
     """`keys`, `columns` and `state` are Arrow's view of what the function sees, `output` of the change. `record`: where that is kept."""
 
     work: Work
@@ -78,12 +75,7 @@ class FoldTask:
     record: Work | None = None
     timing: Timing | None = None
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
-        started = time.perf_counter()
-        held = nonempty(batches)
-        if not held:
-            return
-        batch = stacked(held)
+    def process(self, batch: pa.RecordBatch, started: float) -> Batches:
         shard = self.work.shard(batch)
         keys, rows = ([column(batch, field.name, field.type) for field in schema] for schema in (self.keys, self.columns))
         order_by = [rows[place] for place in self.folding.order_by]

@@ -1,7 +1,5 @@
 """The join operator as Spark tasks: both sides' changes of a shard in, the change of the result out."""
 
-import time
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,13 +13,12 @@ from nosync.graph.templates import Branch
 from nosync.kernels.join import LEFT, RIGHT, Joined, Joining, Part, join, rows_at
 from nosync.model.columns import DIFF, HASH, PART, ROW, SIDE
 from nosync.spark.changes import change_schema
-from nosync.spark.retain import diffs, nonempty
-from nosync.spark.task import Work, emitted, stacked
+from nosync.spark.retain import diffs
+from nosync.spark.task import Batches, ShardTask, Work, emitted
 
 if TYPE_CHECKING:
     from nosync.spark.job import EpochJob
 
-Batches = Iterator[pa.RecordBatch]
 
 
 def step(job: "EpochJob", node: JoinNode) -> DataFrame:
@@ -36,7 +33,7 @@ def step(job: "EpochJob", node: JoinNode) -> DataFrame:
 
 
 @dataclass(frozen=True)
-class JoinTask:
+class JoinTask(ShardTask):
     """`works` and `payloads` are those of the sides; both keep their rows by the hash of the key."""
 
     works: tuple[Work, Work]
@@ -44,12 +41,7 @@ class JoinTask:
     payloads: tuple[pa.Schema, pa.Schema]
     output: pa.Schema
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
-        started = time.perf_counter()
-        held = nonempty(batches)
-        if not held:
-            return
-        rows = stacked(held)
+    def process(self, rows: pa.RecordBatch, started: float) -> Batches:
         shard = self.works[0].shard(rows)
         changes = self._change(rows, LEFT), self._change(rows, RIGHT)
         found = join(self.spec, (self.works[0].cover(shard), self.works[1].cover(shard)), changes)
@@ -63,7 +55,7 @@ class JoinTask:
         """One side's rows, with the columns it keeps."""
         payload = self.payloads[0 if side == LEFT else 1]
         mine = pa.array(rows.column(SIDE).to_numpy() == side)
-        return diffs([rows.select([HASH, ROW, *payload.names, DIFF]).filter(mine)], payload)
+        return diffs(rows.select([HASH, ROW, *payload.names, DIFF]).filter(mine), payload)
 
     def _column(self, found: Joined, part: Part, name: str) -> pa.Array:
         rows = len(part.weights)

@@ -1,7 +1,5 @@
 """The ledger of a source as Spark tasks: its changes in, what counts out, and beside it what was refused, with the reason."""
 
-import time
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,13 +13,11 @@ from nosync.kernels.ledger import Events, post_keyed, post_rows
 from nosync.model.columns import DIFF, EPOCH, HASH, POSITION, REASON, REJECTION
 from nosync.model.identifiers import Shard
 from nosync.spark.changes import change_schema
-from nosync.spark.retain import nonempty
-from nosync.spark.task import Work, column, emitted, stacked, unsigned
+from nosync.spark.task import Batches, ShardTask, Work, column, emitted, unsigned
 
 if TYPE_CHECKING:
     from nosync.spark.job import EpochJob
 
-Batches = Iterator[pa.RecordBatch]
 
 
 def step(job: "EpochJob", node: LedgerNode) -> DataFrame:
@@ -31,7 +27,7 @@ def step(job: "EpochJob", node: LedgerNode) -> DataFrame:
 
 
 @dataclass(frozen=True)
-class LedgerTask:
+class LedgerTask(ShardTask):
     """`keys`, `columns` and `sequence` (of one column or none) are what comes in, `output` what goes out."""
 
     work: Work
@@ -40,12 +36,7 @@ class LedgerTask:
     sequence: pa.Schema
     output: pa.Schema
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
-        started = time.perf_counter()
-        held = nonempty(batches)
-        if not held:
-            return
-        rows = stacked(held)
+    def process(self, rows: pa.RecordBatch, started: float) -> Batches:
         shard = self.work.shard(rows)
         broken = rows.column(REASON).is_valid()
         events = rows.filter(pa.array(~broken.to_numpy(zero_copy_only=False)))

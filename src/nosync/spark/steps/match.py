@@ -1,7 +1,5 @@
 """The step of joins whose condition says more than equal keys: rows by whether they are part of any pair."""
 
-import time
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,13 +13,11 @@ from nosync.kernels.join import MATCHED
 from nosync.kernels.matching import Matching, match
 from nosync.model.columns import DIFF, HASH, PART
 from nosync.spark.changes import change_schema
-from nosync.spark.retain import nonempty
-from nosync.spark.task import Work, column, emitted, stacked, unsigned
+from nosync.spark.task import Batches, ShardTask, Work, column, emitted, unsigned
 
 if TYPE_CHECKING:
     from nosync.spark.job import EpochJob
 
-Batches = Iterator[pa.RecordBatch]
 
 
 def step(job: "EpochJob", node: MatchNode) -> DataFrame:
@@ -31,7 +27,7 @@ def step(job: "EpochJob", node: MatchNode) -> DataFrame:
 
 
 @dataclass(frozen=True)
-class MatchTask:
+class MatchTask(ShardTask):
     """Passes pairs on, and adds the side's rows (its `columns`) by whether they are part of any."""
 
     work: Work
@@ -39,12 +35,7 @@ class MatchTask:
     columns: pa.Schema
     output: pa.Schema
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
-        started = time.perf_counter()
-        held = nonempty(batches)
-        if not held:
-            return
-        rows = stacked(held)
+    def process(self, rows: pa.RecordBatch, started: float) -> Batches:
         part = rows.column(PART).to_numpy()
         mine = rows.filter(pa.array((part == MATCHED) | (part == self.spec.side)))
         if mine.num_rows:

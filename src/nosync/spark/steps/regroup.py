@@ -1,7 +1,5 @@
 """The step of regroup: rows of groups are kept, Spark recomputes the touched groups, and what differs from before goes on."""
 
-import time
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,15 +15,14 @@ from nosync.kernels.top import Limit, places, top
 from nosync.model.columns import COUNT, GHOST, GROUP, HASH, ROW
 from nosync.model.errors import Failed
 from nosync.spark.changes import change_schema
-from nosync.spark.retain import diffs, nonempty, number_of_keys
-from nosync.spark.task import Work, emitted, stacked
+from nosync.spark.retain import diffs, number_of_keys
+from nosync.spark.task import Batches, ShardTask, Work, emitted
 from nosync.state.canonical import canonical_bytes
 from nosync.state.expiry import Expired
 
 if TYPE_CHECKING:
     from nosync.spark.job import EpochJob
 
-Batches = Iterator[pa.RecordBatch]
 
 
 def step(job: "EpochJob", node: RegroupNode) -> DataFrame:
@@ -54,7 +51,7 @@ def _closed(job: "EpochJob", node: RegroupNode) -> Expired | None:
 
 
 @dataclass(frozen=True)
-class GatherTask:
+class GatherTask(ShardTask):
     """Keeps the rows of groups, and hands all rows of touched groups to Spark. `announced`: with a ghost for each of them.
 
     `limit`: only the rows among which the first are, kept in the order of the columns `o0`, `o1`...
@@ -66,13 +63,9 @@ class GatherTask:
     announced: bool = False
     limit: Limit | None = None
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
-        started = time.perf_counter()
-        held = nonempty(batches)
-        if not held:
-            return
-        shard = self.work.shard(held[0])
-        change, cover = self._change(stacked(held)), self.work.cover(shard)
+    def process(self, rows: pa.RecordBatch, started: float) -> Batches:
+        shard = self.work.shard(rows)
+        change, cover = self._change(rows), self.work.cover(shard)
         keys = number_of_keys(self.payload)
         gathered = gather(cover, change, keys, self.announced) if self.limit is None else top(cover, change, keys, self.limit)
         self.work.hand_in(shard, change.num_rows, gathered.layer, started)
@@ -92,11 +85,11 @@ class GatherTask:
         if self.limit is not None:
             order = [rows.column(f"o{i}") for i in range(len(self.limit.orders))]
             rows = rows.append_column(ROW, pa.array(places(self.limit, order).view(np.int64)))
-        return diffs([rows], self.payload)
+        return diffs(rows, self.payload)
 
 
 @dataclass(frozen=True)
-class ReplaceTask:
+class ReplaceTask(ShardTask):
     """Takes recomputed results and emits their difference to the previous ones.
 
     `empty`: the result over no rows, for an aggregate without a key; it stands from the first epoch on. In words where it fails.
@@ -109,14 +102,10 @@ class ReplaceTask:
     empty: pa.RecordBatch | str | None
     closed: Expired | None = None
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Batches:
-        started = time.perf_counter()
-        held = nonempty(batches)
-        if not held:
-            return
-        shard = self.work.shard(held[0])
-        ghosts = np.concatenate([batch.column(GHOST).to_numpy(zero_copy_only=False) for batch in held])
-        results = diffs(held, self.payload, counts=np.ones(len(ghosts), np.int64))
+    def process(self, rows: pa.RecordBatch, started: float) -> Batches:
+        shard = self.work.shard(rows)
+        ghosts = rows.column(GHOST).to_numpy(zero_copy_only=False)
+        results = diffs(rows, self.payload, counts=np.ones(len(ghosts), np.int64))
         if self.empty is not None:
             results, ghosts = self._whole(results, ghosts)
         change = replace_results(self.work.cover(shard), results, ghosts, number_of_keys(self.payload), self.closed)
