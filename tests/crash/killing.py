@@ -26,7 +26,7 @@ from tests.crash.driver import suffering_flow
 from tests.crash.orders import feed, judge
 from tests.crash.processes import environment, kill_all, kill_one, started
 from tests.crash.waiting import until
-from tests.spark.metamorphic import checksums
+from tests.metamorphic import checksums
 
 FINISH_SECONDS = 900
 DRIVER = ("driver", "early", "recovering")

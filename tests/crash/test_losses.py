@@ -13,7 +13,7 @@ from nosync.model.shards import shard_ranges
 from nosync.recovery.suspicion import SUSPECT
 from nosync.state.layer import open_layer
 from tests.crash.orders import feed, judge, orders_flow
-from tests.spark.metamorphic import checksums, contents
+from tests.metamorphic import checksums, contents
 
 HALVES = shard_ranges(2)
 

@@ -17,7 +17,7 @@ from nosync.state.layer import open_layer
 from tests.crash.driver import suffering_flow
 from tests.crash.orders import feed, orders_flow
 from tests.crash.processes import ROOT
-from tests.spark.metamorphic import checksums, contents, run_all
+from tests.metamorphic import checksums, contents, run_all
 
 FILES = range(3)
 SINKS = ("safe", "computed")

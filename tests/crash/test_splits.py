@@ -5,7 +5,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from tests.crash.orders import feed, orders_flow
-from tests.spark.metamorphic import checksums, run_all
+from tests.metamorphic import checksums, run_all
 
 
 def test_other_splits_of_the_same_files_give_the_same_bits(quick: SparkSession, tmp_path: Path) -> None:

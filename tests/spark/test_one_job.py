@@ -17,7 +17,7 @@ from nosync.model.shards import shard_ranges
 from nosync.runtime.starting import begin
 from nosync.spark import job
 from nosync.spark.receipts import Receipt, agreed
-from tests.spark.metamorphic import checksums, contents, run_all
+from tests.metamorphic import checksums, contents, run_all
 from tests.spark.retried_job import run_job
 
 SHARDS = 3

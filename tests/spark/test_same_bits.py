@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import nosync as ns
-from tests.spark.metamorphic import ALWAYS_WIDE, NEVER_WIDE, checksums, contents, run_all
+from tests.metamorphic import ALWAYS_WIDE, NEVER_WIDE, checksums, contents, run_all
 
 SCHEMA = "k string, g int, i bigint, d double, e decimal(12,3), b boolean"
 DOUBLES = [1e300, -1e300, 1.0, 0.1, 1e-310, -0.0, 0.0, math.nan, math.inf, 3.5]

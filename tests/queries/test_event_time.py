@@ -17,8 +17,8 @@ from nosync.runtime.starting import begin
 from nosync.runtime.stepping import Stepping
 from nosync.state.layer import open_layer
 from nosync.testing import Change
-from tests.spark.event_time_model import SCHEMAS, judge, on_time, row, second_of, tumbling
-from tests.spark.metamorphic import contents
+from tests.metamorphic import contents
+from tests.queries.event_time_model import SCHEMAS, judge, on_time, row, second_of, tumbling
 
 DELAY = 5.0
 TEN, THREE = tumbling(10), tumbling(3)

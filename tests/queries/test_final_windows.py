@@ -17,9 +17,9 @@ from nosync.model.errors import Refused
 from nosync.runtime.starting import begin
 from nosync.runtime.stepping import Stepping
 from nosync.testing import Batch, Change, Tables, difference
-from tests.spark.event_time_model import SCHEMAS, START, on_time, row, second_of, tumbling
-from tests.spark.metamorphic import contents
-from tests.spark.test_event_time import CHANGES, flow_of
+from tests.metamorphic import contents
+from tests.queries.event_time_model import SCHEMAS, START, on_time, row, second_of, tumbling
+from tests.queries.test_event_time import CHANGES, flow_of
 
 DELAY, GAP = 5.0, 4.0
 MORE = [

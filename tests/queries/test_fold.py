@@ -18,7 +18,7 @@ from nosync.model import run
 from nosync.runtime.starting import begin
 from nosync.runtime.stepping import Stepping
 from nosync.testing.oracle import Change, check
-from tests.spark.metamorphic import checksums, contents
+from tests.metamorphic import checksums, contents
 
 RICH = "struct<d decimal(20, 3), t timestamp, a array<int>, m map<string, double>, b binary>"
 SCHEMAS = {"s": f"k string, at bigint, x int, r {RICH}"}

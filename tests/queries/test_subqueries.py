@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 import nosync as ns
 from nosync.testing import Change, check
-from tests.spark.join_cases import SCHEMAS, check_queries
+from tests.queries.join_cases import SCHEMAS, check_queries
 
 QUERIES = [
     "select * from a where d > (select avg(e) from b)",

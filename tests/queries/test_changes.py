@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 import nosync as ns
 from nosync.model.shards import shard_ranges
 from nosync.runtime.starting import begin
-from tests.spark.metamorphic import checksums
+from tests.metamorphic import checksums
 
 EPOCHS = 3
 WORDS = {1: ["c", "r", "u", "INSERT", "+I", "+U", "1"], -1: ["d", "delete", "-D", "-1"]}

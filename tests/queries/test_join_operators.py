@@ -10,7 +10,7 @@ import nosync as ns
 from nosync.compile.rules.join import JoinNode
 from nosync.spark import job
 from nosync.spark.receipts import Receipt, agreed
-from tests.spark.metamorphic import checksums, contents, run_all
+from tests.metamorphic import checksums, contents, run_all
 
 QUERIES = {
     "pairs": "select a.k, x, y from a join b on a.k = b.k",

@@ -8,7 +8,7 @@ import pandas as pd
 from pyspark.sql import SparkSession
 
 import nosync as ns
-from tests.spark.metamorphic import checksums, contents, run_all
+from tests.metamorphic import checksums, contents, run_all
 
 SCHEMA = "k string, x int, y double"
 

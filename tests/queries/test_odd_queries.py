@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.join_cases import check_queries
+from tests.queries.join_cases import check_queries
 
 FOLDED = [
     "select k, count(*) n from a where 1 = 0 group by k",

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nosync.testing import Change, check
-from tests.spark.join_cases import SCHEMAS, check_queries
+from tests.queries.join_cases import SCHEMAS, check_queries
 
 EQUALITIES = ["a.k = b.k", "x = y", "t = u and d = e", "t <=> u", "s = z and a.k <=> b.k"]
 KINDS = ["join", "left join", "right join", "full join", "left semi join", "left anti join"]

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 import nosync as ns
 from nosync.runtime.starting import begin
 from nosync.testing import check
-from tests.spark.join_cases import SCHEMAS, changes
+from tests.queries.join_cases import SCHEMAS, changes
 
 REST = ("x", "t", "d", "s")
 

@@ -14,7 +14,7 @@ from nosync.journal.entries import Trimmed
 from nosync.runtime.starting import begin
 from nosync.runtime.stepping import Stepping
 from nosync.testing import Batch, judge
-from tests.spark import test_event_time as event_time
+from tests.queries import test_event_time as event_time
 
 Views = Callable[[Any, DataFrame, DataFrame], None]
 ORDERS = [("ann", 5, "pen"), ("bob", 7, "ink"), ("ann", 9, "ink")]

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 import nosync as ns
 from nosync.graph.operators import AccumulateNode
 from nosync.testing import Change, check
-from tests.spark import aggregate_calls as calls
+from tests.queries import aggregate_calls as calls
 
 
 def row(key: str | None, i: int | None, d: float | None, text: str | None) -> tuple[Any, ...]:
