@@ -15,8 +15,10 @@ RANDOM_SQL_ARGS ?=
 NEXMARK_ARGS ?=
 TPCH_ARGS ?=
 FUZZ_ARGS ?=
+ONLY ?=
+MUTATE_ARGS ?=
 
-.PHONY: help setup demo test check simulate crash-test servers test-servers bench bench-durability tpch nexmark random-sql fuzz clean
+.PHONY: help setup demo test check simulate crash-test servers test-servers bench bench-durability tpch nexmark random-sql fuzz mutate clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -72,6 +74,9 @@ random-sql: $(READY) ## flows of random queries over random changes, against bat
 fuzz: $(READY) ## hostile bytes for every format that is read back (FUZZ_ARGS="--rounds 20000 --only layer")
 	@$(VENV)/bin/python -m tests.security $(FUZZ_ARGS)
 
+mutate: $(READY) ## each condition, look and order of the durability core changed, one at a time (ONLY=journal, MUTATE_ARGS=--afresh)
+	@nice -n 10 $(VENV)/bin/python -m tests.mutation --only "$(ONLY)" $(MUTATE_ARGS)
+
 clean: ## remove what the other targets made
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .mutation spark-warehouse metastore_db derby.log dist
 	find src tests bench tools -name __pycache__ -type d -prune -exec rm -rf {} +

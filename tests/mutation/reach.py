@@ -1,0 +1,111 @@
+"""Which tests can notice a mutant: those that run its lines, the quickest first.
+
+Found by running every test once under a tracer; kept by test file (`reach.json` in the cache) until that file changes. What is kept may be
+older than the code: then a mutant is shown to fewer tests than would meet it, never wrongly taken for noticed. `--retrace` does all anew.
+"""
+
+import ast
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from .forking import in_a_copy
+from .mutants import Mutant, functions_in
+from .targets import PACKAGE, ROOMS, ROOT, files_of
+from .tracing import Lines, Slow, Tracer, at_most
+
+SLOW_SECONDS = 1.5  # of the processor, under the tracer; slower tests are left out
+TRACE_SECONDS = 600
+Test = Callable[[], bool]  # says whether it passed
+Places = dict[str, dict[int, tuple[str, int]]]
+
+
+@dataclass(slots=True)
+class Reached:
+    """By function, then by line counted from its first: the tests that run it. Of each test the seconds it took."""
+
+    lines: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+
+    def tests(self, mutant: Mutant) -> list[str]:
+        """The quickest first."""
+        known = self.lines.get(f"{mutant.file}::{mutant.function}", {})
+        lines = range(mutant.lines[0] - mutant.first, mutant.lines[1] - mutant.first + 1)
+        found = {test for line in lines for test in known.get(str(line), ())}
+        return sorted(found, key=lambda test: (self.seconds[test], test))
+
+    def add(self, part: dict[str, Any]) -> None:
+        for function, lines in part["lines"].items():
+            known = self.lines.setdefault(function, {})
+            for line, tests in lines.items():
+                known.setdefault(line, []).extend(tests)
+        self.seconds |= part["seconds"]
+        self.failed += part["failed"]
+
+
+class Reach:
+    """Traces what was not traced yet."""
+
+    def __init__(self, cache: Path, say: Callable[[str], None]) -> None:
+        self.path, self.say = cache / "reach.json", say
+        self.kept: dict[str, dict[str, Any]] = json.loads(self.path.read_text()) if self.path.exists() else {}
+
+    def of(self, groups: dict[str, dict[str, Test]]) -> Reached:
+        """Tests come in groups: by the file that they are in, or by what they import."""
+        reached, places = Reached(), _places()
+        for group, tests in groups.items():
+            key = f"{group} {self._digest(group)} {len(tests)}"
+            if key not in self.kept:
+                self.kept = {old: part for old, part in self.kept.items() if old.partition(" ")[0] != group}
+                started = time.monotonic()
+                said = in_a_copy(lambda tests=tests: json.dumps(_traced(tests, places)), TRACE_SECONDS)  # type: ignore[misc]
+                self.kept[key] = json.loads(said)
+                self.path.write_text(json.dumps(self.kept))
+                self.say(f"traced {group}: {len(tests)} tests, {time.monotonic() - started:.1f} s")
+            reached.add(self.kept[key])
+        return reached
+
+    def _digest(self, group: str) -> str:
+        path = ROOT / group
+        files: Iterable[Path] = sorted(path.glob("*.py")) if path.is_dir() else [path]
+        return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
+
+
+def _traced(tests: dict[str, Test], places: Places) -> dict[str, Any]:
+    lines: dict[str, dict[str, list[str]]] = {}
+    seconds: dict[str, float] = {}
+    failed: list[str] = []
+    for name, test in tests.items():
+        tracer, started, passed = Tracer(places), time.process_time(), False
+        with suppress(Slow), at_most(SLOW_SECONDS), tracer.watching():
+            passed = test()
+        seconds[name] = round(time.process_time() - started, 4)
+        if seconds[name] >= SLOW_SECONDS:
+            continue
+        if not passed:
+            failed.append(name)
+            continue
+        for function, line in _located(tracer.lines, places):
+            lines.setdefault(function, {}).setdefault(str(line), []).append(name)
+    return {"lines": lines, "seconds": seconds, "failed": failed}
+
+
+def _places() -> Places:
+    """By file and line: the function that the line is in, and the line counted from the function's first."""
+    found: Places = {}
+    for file in [file for room in ROOMS for file in files_of(room)]:
+        path = PACKAGE / file
+        for name, function in functions_in(ast.parse(path.read_text(encoding="utf-8"))):
+            for line in range(function.lineno, (function.end_lineno or 0) + 1):
+                found.setdefault(str(path), {})[line] = (f"{file}::{name}", line - function.lineno)
+    return found
+
+
+def _located(lines: Lines, places: Places) -> Sequence[tuple[str, int]]:
+    return [places[file][line] for file, line in sorted(lines) if line in places.get(file, {})]

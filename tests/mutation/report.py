@@ -1,0 +1,48 @@
+"""What a run has found, for people: the survivors, and a table of the rooms."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from .mutants import Mutant
+from .running import Finding, hung
+
+
+@dataclass(slots=True)
+class Count:
+    generated: int = 0
+    killed: int = 0
+    hung: int = 0
+    equivalent: int = 0
+    survived: int = 0
+
+    def __add__(self, other: "Count") -> "Count":
+        return Count(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+
+def count(mutants: Iterable[Mutant], findings: Mapping[str, Finding], judged: Mapping[str, str]) -> Count:
+    found = Count()
+    for mutant in mutants:
+        finding = findings.get(mutant.name)
+        found.generated += 1
+        if finding is None:
+            continue
+        if finding.by:
+            found.killed += 1
+            found.hung += hung(finding)
+        elif mutant.name in judged:
+            found.equivalent += 1
+        else:
+            found.survived += 1
+    return found
+
+
+def table(rooms: Mapping[str, Count]) -> str:
+    lines = ["| | generated | killed | of these by hanging | equivalent | survived |", "|---|---|---|---|---|---|"]
+    for room, found in [*rooms.items(), ("together", sum(rooms.values(), Count()))]:
+        lines.append(f"| {room} | {found.generated} | {found.killed} | {found.hung} | {found.equivalent} | {found.survived} |")
+    return "\n".join(lines)
+
+
+def described(mutant: Mutant) -> str:
+    text = " ".join(mutant.text.split())
+    return f'{mutant.file}:{mutant.lines[0]} "{mutant.key}"\n    {text if len(text) < 160 else text[:157] + "..."}'

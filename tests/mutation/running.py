@@ -1,0 +1,141 @@
+"""Shows mutants to the tests. The process has everything imported and every test collected; each mutant lives in a copy of it.
+
+Promise: nothing is written into the tree; what was found is kept after every mutant, so that a run may be stopped and resumed.
+"""
+
+import gc
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from types import FunctionType
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+from .forking import DIED, OUT_OF_TIME, end_after, in_a_copy
+from .histories import histories
+from .mutants import Mutant, compiled
+from .reach import Reached, Test
+from .targets import PACKAGE
+
+CPU_SECONDS = 4  # more than a test takes without the change, several times over: a mutant that needs it hangs
+WALL_SECONDS = 600
+MOST_SECONDS = 8  # of tests that one mutant is shown to
+SURVIVED = "survived"
+HISTORIES = "tests/simulation"
+Functions = dict[tuple[str, str], list[FunctionType]]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What became of a mutant: `by` is the test that noticed, or empty. `within` is the source of its function, `against` all tests."""
+
+    name: str
+    by: str
+    tests: int
+    within: str
+    against: str
+
+    @property
+    def survived(self) -> bool:
+        return not self.by
+
+
+class Findings:
+    """What is known from runs before, one JSON object a line; the last one counts."""
+
+    def __init__(self, cache: Path) -> None:
+        self.path = cache / "findings.jsonl"
+        lines = self.path.read_text().splitlines() if self.path.exists() else []
+        self.known = {finding.name: finding for finding in (Finding(**json.loads(line)) for line in lines)}
+
+    def add(self, finding: Finding) -> None:
+        self.known[finding.name] = finding
+        with self.path.open("a") as file:
+            file.write(json.dumps(asdict(finding)) + "\n")
+
+    def about(self, mutant: Mutant, against: str) -> Finding | None:
+        """What is still true: a mutant of the same source that was noticed, or that survived the same tests."""
+        found = self.known.get(mutant.name)
+        if found is None or found.within != mutant.within or (found.survived and found.against != against):
+            return None
+        return found
+
+
+class Tests:
+    """All tests, by name."""
+
+    def __init__(self, items: Sequence[pytest.Item]) -> None:
+        self.groups: dict[str, dict[str, Test]] = {}
+        for item in items:
+            far = items[0] if items[0].path != item.path else items[-1]
+            self.groups.setdefault(item.nodeid.partition("::")[0], {})[item.nodeid] = partial(_passes, item, far)
+        self.groups[HISTORIES] = {name: partial(_holds, act) for name, act in histories().items()}
+        self.named = {name: test for tests in self.groups.values() for name, test in tests.items()}
+
+
+def _passes(item: pytest.Item, far: pytest.Item) -> bool:
+    """What the whole session shares, such as servers, stays up: as if a test of another file came next."""
+    return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=far))
+
+
+def _holds(history: Callable[[], object]) -> bool:
+    try:
+        history()
+    except Exception:
+        return False
+    return True
+
+
+def functions_loaded() -> Functions:
+    """All of the package, by file and name. To be asked before memory is settled: what is frozen is not found any more."""
+    functions: Functions = {}
+    for found in gc.get_objects():
+        if isinstance(found, FunctionType) and found.__code__.co_filename.startswith(str(PACKAGE)):
+            functions.setdefault((found.__code__.co_filename, found.__code__.co_qualname), []).append(found)
+    return functions
+
+
+class Runner:
+    """Shows one mutant after the other."""
+
+    def __init__(self, functions: Functions, tests: Tests, reached: Reached) -> None:
+        self.functions, self.tests, self.reached = functions, tests, reached
+
+    def show(self, mutant: Mutant, before: Finding | None, against: str) -> Finding:
+        """To the test that noticed it before, and to all others that run its lines."""
+        names = self.chosen(mutant, before.by if before else "")
+        by = in_a_copy(lambda: self._noticed(mutant, names), WALL_SECONDS) if names else SURVIVED
+        return Finding(mutant.name, "" if by == SURVIVED else by, len(names), mutant.within, against)
+
+    def chosen(self, mutant: Mutant, first: str) -> list[str]:
+        names = [name for name in self.reached.tests(mutant) if name in self.tests.named]
+        names.sort(key=lambda name: name != first)
+        found, seconds = [], 0.0
+        for name in names:
+            seconds += self.reached.seconds[name]
+            if seconds > MOST_SECONDS:
+                break
+            found.append(name)
+        return found
+
+    def _noticed(self, mutant: Mutant, names: list[str]) -> str:
+        self.put_in_place(mutant)
+        for name in names:
+            end_after(CPU_SECONDS + 4 * self.reached.seconds.get(name, 0.0))
+            if not self.tests.named[name]():
+                return name
+        return SURVIVED
+
+    def put_in_place(self, mutant: Mutant) -> None:
+        """Everybody who has the function has the changed one from here on."""
+        filename = str(PACKAGE / mutant.file)
+        code = compiled(mutant, filename)
+        for function in self.functions[filename, mutant.function]:
+            function.__code__ = code
+
+
+def hung(finding: Finding) -> bool:
+    return finding.by in (OUT_OF_TIME, DIED)

@@ -1,0 +1,30 @@
+"""What is mutated: the durability core, room by room. And which tests may notice."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGE = ROOT / "src" / "nosync"
+
+ROOMS = {
+    "journal": ["journal/*.py"],
+    "store": ["store/*.py"],
+    "tiers": ["tiers/*.py"],
+    "recovery": ["recovery/*.py"],
+    "duties": ["duties/*.py"],
+    "state": [f"state/{name}.py" for name in ("cover", "layer", "leaves", "private", "spine")],
+    "model": [f"model/{name}.py" for name in ("bound", "errors", "layers", "safety", "store")],
+}
+
+# Without Spark. What takes long is left out by the tracer.
+TESTED = ("journal", "store", "tiers", "recovery", "duties", "model", "history", "runtime", "security")
+TESTS = [f"tests/{room}" for room in TESTED] + [f"tests/state/test_{name}.py" for name in ("blank", "cover", "layer", "spine")]
+
+
+def files_of(room: str) -> list[str]:
+    return sorted(str(path.relative_to(PACKAGE)) for pattern in ROOMS[room] for path in PACKAGE.glob(pattern))
+
+
+def chosen(only: str) -> dict[str, list[str]]:
+    """The rooms with their files; of those, the ones whose name begins as asked: `journal`, or `journal/chain.py`."""
+    found = {room: [file for file in files_of(room) if file.startswith(only)] for room in ROOMS}
+    return {room: files for room, files in found.items() if files}
