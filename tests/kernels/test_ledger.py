@@ -19,13 +19,13 @@ Change = tuple[int, str | None, int, int | None]  # key, value, diff, sequence
 
 
 def events(changes: list[Change], order: list[int], keyed: bool, sequenced: bool) -> Events:
-    """The changes, brought in some order; their places say where they stood."""
+    """The changes, brought in some order; their positions say where they stood."""
     chosen = [changes[i] for i in order]
     keys, values = pa.array([c[0] for c in chosen], pa.int32()), pa.array([c[1] for c in chosen], pa.string())
     hashes = HASHES[[c[0] for c in chosen]]
-    places = [np.zeros(len(order), np.int64), np.array(order) // 3, np.array(order)]
+    positions = [np.zeros(len(order), np.int64), np.array(order) // 3, np.array(order)]
     sequence = pa.array([c[3] for c in chosen], pa.int64()) if sequenced else None
-    return Events(hashes, [keys] if keyed else [], [keys, values], np.array([c[2] for c in chosen]), places, sequence)
+    return Events(hashes, [keys] if keyed else [], [keys, values], np.array([c[2] for c in chosen]), positions, sequence)
 
 
 def kept(folder: Path, posted: Posted, epoch: int, cover: list[Layer]) -> list[Layer]:
@@ -108,7 +108,7 @@ def test_the_bytes_do_not_depend_on_the_order_of_arrival() -> None:
         assert layers[0].equals(layers[1])
 
 
-def test_rows_without_places_are_taken_in_canonical_order() -> None:
+def test_rows_without_positions_are_taken_in_canonical_order() -> None:
     changes: list[Change] = [(0, "b", 1, None), (0, "a", 1, None), (0, "c", -1, None)]
     answers = []
     for order in ([0, 1, 2], [2, 1, 0]):

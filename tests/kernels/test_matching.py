@@ -54,8 +54,8 @@ def test_what_was_emitted_adds_up_to_rows_by_whether_they_have_a_pair(wanted: An
     cover: list[Layer] = []
     for epoch in range(1, 7):
         found = matched(Matching(wanted, LEFT, passing=False), cover, moved(chance, alive, pairs))
-        for part, places, weights in found.emitted:
-            rows = found.keys[0].take(pa.array(places)).to_pylist()
+        for part, indices, weights in found.emitted:
+            rows = found.keys[0].take(pa.array(indices)).to_pylist()
             shown.update({(row, part): weight for row, weight in zip(rows, weights.tolist(), strict=True)})
         cover = kept(tmp_path, found.layer, epoch) + cover
         expected = Counter({(row, MATCHED if pairs[row] else LEFT): count for row, count in alive.items() if count})

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nosync.kernels import top as module
-from nosync.kernels.top import By, Limit, Order, places, top
+from nosync.kernels.top import By, Limit, Order, order_codes, top
 from nosync.model.hash_range import ALL_HASHES
 from nosync.state.layer import Layer, open_layer, write_layer
 
@@ -26,7 +26,7 @@ def batch(limit: Limit, rows: list[tuple[Row, int]], coarse: int = 1) -> pa.Reco
     return pa.RecordBatch.from_pydict(
         {
             "_hash": pa.array([len(key or "") for (key, _), _ in rows], pa.uint64()),
-            "_row": pa.array(places(limit, [values])),
+            "_row": pa.array(order_codes(limit, [values])),
             "k0": pa.array([key for (key, _), _ in rows], pa.string()),
             "c0": pa.array([x for (_, x), _ in rows], pa.int64()),
             "_count": pa.array([count for _, count in rows], pa.int64()),
@@ -139,12 +139,12 @@ VALUES: dict[str, tuple[pa.DataType, Any]] = {
 @pytest.mark.parametrize("sort", VALUES)
 @settings(deadline=None)
 @given(data=st.data())
-def test_places_never_contradict_the_order_of_the_values(sort: str, data: st.DataObject) -> None:
+def test_order_codes_never_contradict_the_order_of_the_values(sort: str, data: st.DataObject) -> None:
     kind, values = VALUES[sort]
     found = data.draw(st.lists(values, min_size=2, max_size=20))
     found.sort(key=lambda value: value.encode() if isinstance(value, str) else value)
     up, down = (
-        np.concatenate([places(Limit(1, orders=(order,)), [pa.array(part, kind)]) for part in (found[:1], found[1:])])
+        np.concatenate([order_codes(Limit(1, orders=(order,)), [pa.array(part, kind)]) for part in (found[:1], found[1:])])
         for order in (Order(), Order(descending=True))
     )
     assert (up[1:] >= up[:-1]).all() and (down[1:] <= down[:-1]).all()
@@ -164,10 +164,10 @@ def test_several_values_are_in_order_one_after_the_other(rows: list[tuple[int | 
 
     rows.sort(key=order)
     kinds = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
-    found = places(Limit(1, orders=orders), [pa.array([row[i] for row in rows], kind) for i, kind in enumerate(kinds)])
+    found = order_codes(Limit(1, orders=orders), [pa.array([row[i] for row in rows], kind) for i, kind in enumerate(kinds)])
     assert (found[1:] >= found[:-1]).all()
     assert all(a != b for a, b, x, y in zip(found, found[1:], rows, rows[1:], strict=False) if x[:3] != y[:3])  # 9, 17 and 33 bits
 
 
 def test_what_has_no_order_here_has_one_place() -> None:
-    assert len(set(places(Limit(1), [pa.array([[1], [0]], pa.list_(pa.int8()))]).tolist())) == 1
+    assert len(set(order_codes(Limit(1), [pa.array([[1], [0]], pa.list_(pa.int8()))]).tolist())) == 1

@@ -57,9 +57,9 @@ def fold(
             raise Invalid(f'order_by="{name}" is {rows.schema[name].dataType.simpleString()}', hint="Order by numbers, times or texts.")
     kept, emitted = _schema(rows, state, "state"), _schema(rows, output, "output")
     by_name = StructType([StructField(name, rows.schema[name].dataType) for name in keys])
-    places = tuple(names.index(name) for name in order)
+    positions = tuple(names.index(name) for name in order)
     options = retractions, deterministic, timers, _naive(rows.schema)
-    folding = Folding(fn, by_name, StructType(list(rows.schema.fields)), kept, emitted, places, *options)
+    folding = Folding(fn, by_name, StructType(list(rows.schema.fields)), kept, emitted, positions, *options)
     return rows.groupBy(*keys).applyInArrow(_at_once(folding), emitted)
 
 

@@ -51,7 +51,7 @@ class ViewRecord:
         if not all(result.function in FUNCTIONS for result in results):
             raise ValueError("a function is none of those that there are")
         keys, inputs = tuple(_unpack(spec["keys"]).types), tuple(_unpack(spec["inputs"]).types)
-        if not all(type(place) is int and 0 <= place < len(keys) + len(results) for place in text["columns"]):
+        if not all(type(index) is int and 0 <= index < len(keys) + len(results) for index in text["columns"]):
             raise ValueError("a column is none of the key's and none of the results'")
         accumulation = Accumulation(keys, inputs, results, spec["whole"])
         return ViewRecord(schema, text["trace"], text["kind"], accumulation, tuple(text["columns"]))

@@ -1,6 +1,6 @@
 """accumulate: aggregate functions by group, in proportion to the change.
 
-`grouped` turns rows into accumulators and adds up those of equal keys, `collapse` adds up groups from several places, `advance` adds a
+`grouped` turns rows into accumulators and adds up those of equal keys, `collapse` adds up groups of several origins, `advance` adds a
 collapsed change to the state. All three see multisets: no order, split or retry of the input changes a bit of the result. Sums are exact.
 Minimum, maximum and bitwise and/or hold for input that is only ever added to; everything else can also be taken away again.
 """
@@ -110,7 +110,7 @@ def normalise(spec: Accumulation, additive: dict[str, Int64s]) -> dict[str, Int6
         if family.kind in SUMS:
             digits = digits_of(family.name, additive)
             if digits:
-                result.update({f"{family.name}.{place}": digit for place, digit in exact.normalise(digits).items()})
+                result.update({f"{family.name}.{index}": digit for index, digit in exact.normalise(digits).items()})
     return result
 
 

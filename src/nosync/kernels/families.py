@@ -45,7 +45,7 @@ def additive(family: Family, columns: Sequence[pa.Array], weights: Int64s | None
     digits, specials = _digits(family, columns)
     if weights is not None:
         digits = exact.scale(digits, weights)
-    return {f"{family.name}.{place}": digit for place, digit in digits.items()} | _weighted(specials, weights)
+    return {f"{family.name}.{index}": digit for index, digit in digits.items()} | _weighted(specials, weights)
 
 
 def _weighted(columns: dict[str, Int64s], weights: Int64s | None) -> dict[str, Int64s]:

@@ -1,6 +1,6 @@
 """final: rows wait until their window has closed, and are then emitted once.
 
-A row's *place* (its `_hash`) is eight bits of its own hash, then the time at which it closes. So what closes between two watermarks lies,
+A row's *position* (its `_hash`): eight bits of its own hash, then the time at which it closes. So what closes between two watermarks lies,
 in every layer, in one range for each of the 256 beginnings: nothing else is looked at, and work is in proportion to the change and to what
 closes. Rows that have been emitted are taken out of the state again.
 """
@@ -17,7 +17,7 @@ from nosync.state.merge import consolidate
 from nosync.state.search import rows_between
 
 TIME_BITS = 56
-ORIGIN = 1 << (TIME_BITS - 1)  # times before 1970 have places too
+ORIGIN = 1 << (TIME_BITS - 1)  # times before 1970 have positions too
 EARLIEST, LATEST = -ORIGIN, ORIGIN - 1
 _TIME = np.uint64((1 << TIME_BITS) - 1)
 _STARTS = np.arange(256, dtype=np.uint64) << np.uint64(TIME_BITS)

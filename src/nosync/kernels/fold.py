@@ -20,7 +20,7 @@ from nosync.state.search import lookup
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """Keys that have rows, ascending by hash. `order` are places of rows, each key's from `starts` to `ends`; `weights` their diffs."""
+    """Keys that have rows, ascending by hash. `order` are indices of rows, each key's from `starts` to `ends`; `weights` their diffs."""
 
     hashes: Uint64s
     keys: list[pa.Array]

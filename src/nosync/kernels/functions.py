@@ -127,14 +127,14 @@ def _exact(family: str, groups: Groups) -> tuple[np.ndarray, int]:
 
 def _spread(total: str, product: str, other: str, groups: Groups, n: np.ndarray) -> tuple[np.ndarray, int]:
     """n * sum(xy) - sum(x) * sum(y), exactly."""
-    (x, x_place), (y, y_place), (xy, xy_place) = _exact(total, groups), _exact(other, groups), _exact(product, groups)
-    place = min(x_place + y_place, xy_place)
-    return (n * xy * 2 ** (32 * (xy_place - place))) - (x * y * 2 ** (32 * (x_place + y_place - place))), place
+    (x, x_exponent), (y, y_exponent), (xy, xy_exponent) = _exact(total, groups), _exact(other, groups), _exact(product, groups)
+    exponent = min(x_exponent + y_exponent, xy_exponent)
+    return (n * xy * 2 ** (32 * (xy_exponent - exponent))) - (x * y * 2 ** (32 * (x_exponent + y_exponent - exponent))), exponent
 
 
-def _quotient(numerators: np.ndarray, denominators: np.ndarray, place: int) -> np.ndarray:
-    """numerator / denominator * 2**(32 * place), rounded once."""
-    up, down = (2 ** (32 * place), 1) if place >= 0 else (1, 2 ** (-32 * place))
+def _quotient(numerators: np.ndarray, denominators: np.ndarray, exponent: int) -> np.ndarray:
+    """numerator / denominator * 2**(32 * exponent), rounded once."""
+    up, down = (2 ** (32 * exponent), 1) if exponent >= 0 else (1, 2 ** (-32 * exponent))
     return np.array([_divide(int(a) * up, int(b) * down) for a, b in zip(numerators, denominators, strict=True)], np.float64)
 
 
@@ -155,38 +155,38 @@ def _moment(result: Result, inputs: Types, groups: Groups) -> pa.Array:
     i = result.inputs[0]
     known = _known(result, groups)
     n = known.astype(object)
-    spread, place = _spread(f"sum{i}", f"square{i}", f"sum{i}", groups, n)
-    value, mask = _over_rows(spread, place, known, sample=result.function.endswith("samp"))
+    spread, exponent = _spread(f"sum{i}", f"square{i}", f"sum{i}", groups, n)
+    value, mask = _over_rows(spread, exponent, known, sample=result.function.endswith("samp"))
     value = np.where(_odd(result.inputs, groups), np.nan, value)
     return pa.array(np.sqrt(value) if result.function.startswith("stddev") else value, pa.float64(), mask=mask)
 
 
-def _over_rows(spread: np.ndarray, place: int, known: np.ndarray, sample: bool) -> tuple[np.ndarray, np.ndarray]:
+def _over_rows(spread: np.ndarray, exponent: int, known: np.ndarray, sample: bool) -> tuple[np.ndarray, np.ndarray]:
     """A spread per row (or per row but one), and where that is null for want of rows."""
     mask = known <= (1 if sample else 0)
     n = np.where(mask, 2, known).astype(object)
-    return _quotient(spread, n * (n - 1 if sample else n), place), mask
+    return _quotient(spread, n * (n - 1 if sample else n), exponent), mask
 
 
 def _pair(result: Result, inputs: Types, groups: Groups) -> pa.Array:
     x, y = result.inputs
     known = _known(result, groups)
     n = known.astype(object)
-    together, place = _spread(f"sum{x}", f"product{x}_{y}", f"sum{y}", groups, n)
+    together, exponent = _spread(f"sum{x}", f"product{x}_{y}", f"sum{y}", groups, n)
     odd = _odd(result.inputs, groups)
     if result.function != "corr":
-        value, mask = _over_rows(together, place, known, sample=result.function.endswith("samp"))
+        value, mask = _over_rows(together, exponent, known, sample=result.function.endswith("samp"))
         return pa.array(np.where(odd, np.nan, value), pa.float64(), mask=mask)
     one = np.ones(len(groups), object)
-    covariance = _quotient(together, one, place)
-    spreads = [_quotient(*_with_place(_spread(f"sum{i}", f"square{i}", f"sum{i}", groups, n), one)) for i in (x, y)]
+    covariance = _quotient(together, one, exponent)
+    spreads = [_quotient(*_with_exponent(_spread(f"sum{i}", f"square{i}", f"sum{i}", groups, n), one)) for i in (x, y)]
     with np.errstate(divide="ignore", invalid="ignore"):
         value = np.where(odd, np.nan, covariance / np.sqrt(spreads[0]) / np.sqrt(spreads[1]))
     constant = ~odd & ((spreads[0] == 0) | (spreads[1] == 0))  # Spark divides by zero here, which is null
     return pa.array(value, pa.float64(), mask=(known <= 1) | constant)
 
 
-def _with_place(spread: tuple[np.ndarray, int], one: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+def _with_exponent(spread: tuple[np.ndarray, int], one: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     return spread[0], one, spread[1]
 
 

@@ -239,8 +239,8 @@ def _products(left: Ints, left_group: Ints, right: Ints, right_group: Ints, grou
         if len(piece):
             some, many = left[piece], lengths[piece]
             skipped = np.cumsum(many) - many
-            places = np.repeat(starts[left_group[some]] - skipped, many) + np.arange(int(many.sum()))
-            yield np.repeat(some, many), right[places]
+            indices = np.repeat(starts[left_group[some]] - skipped, many) + np.arange(int(many.sum()))
+            yield np.repeat(some, many), right[indices]
 
 
 def rows_at(batch: pa.RecordBatch, name: str, index: Ints | None, rows: int) -> pa.Array:

@@ -2,7 +2,7 @@
 
 Without a key a row is known by all its columns, and the ledger counts it. A removal counts while there is such a row; within one call
 additions come first, whatever the order. With a key the newest row of the key counts: by its sequence where rows have one, then by its
-place in the input, then removals first and in canonical order. What replaces a row, or removes it, takes the old one out.
+position in the input, then removals first and in canonical order. What replaces a row, or removes it, takes the old one out.
 
 Removals of what is not there are *refused*: separate, and without effect. Work is in proportion to the change. Both forms keep upserts:
 counts by row, or the row by key (columns `value0`, `value1`...). With sequences a removed key is remembered for ever, so that an
@@ -26,13 +26,13 @@ ALIVE, SEQUENCE = "value_alive", "value_sequence"
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """Changes of one shard, one or more. `diffs` say what each does; `places` order them, most significant first."""
+    """Changes of one shard, one or more. `diffs` say what each does; `positions` say where they stood, most significant first."""
 
     hashes: Uint64s
     keys: list[pa.Array]
     rows: list[pa.Array]
     diffs: Int64s
-    places: list[Int64s]
+    positions: list[Int64s]
     sequence: pa.Array | None = None
 
 
@@ -66,7 +66,7 @@ def _surplus(events: Events, order: Int64s, starts: Int64s, deficit: Int64s) -> 
     group = _numbers(starts, len(order))
     mine = (deficit[group] > 0) & (events.diffs[order] < 0)
     removals, group = order[mine], group[mine]
-    latest = np.lexsort((*(-place[removals] for place in reversed(events.places)), group))
+    latest = np.lexsort((*(-position[removals] for position in reversed(events.positions)), group))
     removals, group = removals[latest], group[latest]
     sizes = -events.diffs[removals]
     total = np.cumsum(sizes)
@@ -133,7 +133,7 @@ def _alive(found: Found, events: Events) -> np.ndarray:
 
 
 def _ranks(events: Events, group: Int64s, found: Found) -> Int64s:
-    """Each event's place by its sequence; -1 where something newer of its key is kept."""
+    """Each event's rank by its sequence; -1 where something newer of its key is kept."""
     if events.sequence is None:
         return np.zeros(len(group), np.int64)
     both = pa.concat_arrays([events.sequence, found.best(SEQUENCE, events.sequence.type)])
@@ -147,7 +147,7 @@ def _ranks(events: Events, group: Int64s, found: Found) -> Int64s:
 def _in_order(events: Events, group: Int64s, ranks: Int64s) -> Int64s:
     """Events that are not outdated, key by key, oldest first."""
     chosen = np.flatnonzero(ranks >= 0)
-    by = [group[chosen], ranks[chosen], *(place[chosen] for place in events.places)]
+    by = [group[chosen], ranks[chosen], *(position[chosen] for position in events.positions)]
     order = np.lexsort(by[::-1])
     tied = np.ones(max(len(order) - 1, 0), bool)
     for column in by:

@@ -1,6 +1,6 @@
 """timers: which keys of a fold are to be called again because event time has come so far.
 
-A key has one timer at most. Beside the states lies an index of diffs, one row for each timer, placed by its time as `final` places rows:
+A key has one timer at most. Beside the states lies an index of diffs, one row for each timer, placed by its time as `final` positions rows:
 what falls due between two watermarks is found without looking at anything else. The time itself is part of the key's state.
 """
 
@@ -38,8 +38,8 @@ def due(cover: Sequence[Layer], keys: pa.Schema, since: int | None, until: int |
 
 def _index(keys: pa.Schema, columns: Sequence[pa.Array], hashes: Uint64s, times: Int64s, count: int) -> pa.RecordBatch:
     """Rows of the index: where they lie, the hash of the key, the key."""
-    places = (hashes & _BEGINNING) | (np.clip(times, EARLIEST, LATEST) + ORIGIN).astype(np.uint64)
-    named = {HASH: pa.array(places), ROW: pa.array(hashes)} | dict(zip(keys.names, columns, strict=True))
+    positions = (hashes & _BEGINNING) | (np.clip(times, EARLIEST, LATEST) + ORIGIN).astype(np.uint64)
+    named = {HASH: pa.array(positions), ROW: pa.array(hashes)} | dict(zip(keys.names, columns, strict=True))
     return pa.RecordBatch.from_pydict(named | {COUNT: pa.array(np.full(len(hashes), count, np.int64))})
 
 

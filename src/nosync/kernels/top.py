@@ -1,11 +1,11 @@
 """top: of groups of any size, hand out only the rows among which the first k are.
 
-The rows of a group are kept as diffs whose `_row` is a *place*: 64 bits that never contradict the query's order, though different
-rows may have the same ones (`places`). `top` adds a change and hands out, for each touched group, the rows up to the place at which k rows
-are alive, all rows of that place included. Whoever recomputes decides exactly; here nothing is ranked.
+The rows of a group are kept as diffs whose `_row` is a *code*: 64 bits that never contradict the query's order, though different rows may
+have the same ones (`order_codes`). `top` adds a change and hands out, for each touched group, the rows up to the code at which k rows are
+alive, all rows of that code included. Whoever recomputes decides exactly; here nothing is ranked.
 
 Promise: an epoch costs the change and, per touched group and layer, about k rows and a binary search. A change behind the k-th row touches
-nothing. Where a row among the first k goes, the next ones come up from the layers. Where many rows share a place, all of them are read.
+nothing. Where a row among the first k goes, the next ones come up from the layers. Where many rows share a code, all of them are read.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class Limit:
     orders: tuple[Order, ...] = (Order(),)
 
 
-def places(limit: Limit, values: Sequence[pa.Array]) -> npt.NDArray[np.uint64]:
+def order_codes(limit: Limit, values: Sequence[pa.Array]) -> npt.NDArray[np.uint64]:
     """Where rows stand in the order of the limit, by the values that the query orders by first.
 
     A value takes a bit that says whether it is null, and its own bits; what comes after it counts only where all of these fit.
@@ -67,7 +67,7 @@ def places(limit: Limit, values: Sequence[pa.Array]) -> npt.NDArray[np.uint64]:
 
 
 def top(cover: Sequence[Layer], change: pa.RecordBatch, keys: int, limit: Limit) -> Gathered:
-    """As `gather`, but only what the limit asks for. Each touched group has a ghost. `change` has places for `_row`."""
+    """As `gather`, but only what the limit asks for. Each touched group has a ghost. `change` has codes for `_row`."""
     layer = consolidate(change)
     if layer.num_rows == 0:
         return Gathered(layer, layer, np.zeros(0, bool))
@@ -100,7 +100,7 @@ def _beginnings(cover: Sequence[Layer], change: pa.RecordBatch, keys: int, limit
 
 
 def _look(runs: Sequence[Run], hashes: Hashes, pending: Index, size: int, schema: pa.Schema) -> tuple[pa.RecordBatch, np.ndarray]:
-    """The rows of each hash up to the place that is known whole, and for which hashes more lie behind."""
+    """The rows of each hash up to the code that is known whole, and for which hashes more lie behind."""
     bounds, bounded = np.full(len(pending), LAST), np.zeros(len(pending), bool)
     pieces: list[pa.RecordBatch] = []
     for run in runs:
@@ -124,19 +124,19 @@ def _short(rows: pa.RecordBatch, change: pa.RecordBatch, hashes: Hashes, pending
 
 
 def _ends(rows: pa.RecordBatch, group: Index, groups: int, limit: Limit) -> Hashes:
-    """The place of the k-th living row of each group, or of its k-th different place; the last of all where there are fewer."""
+    """The code of the k-th living row of each group, or of its k-th different code; the last of all where there are fewer."""
     ends = np.full(groups, LAST)
     alive = np.flatnonzero(_counts(rows) > 0)
     order = alive[np.argsort(group[alive], kind="stable")]
-    group, place, count = group[order], _rows(rows)[order], _counts(rows)[order]
+    group, code, count = group[order], _rows(rows)[order], _counts(rows)[order]
     if limit.by == "dense_rank":
-        count = np.insert((group[1:] != group[:-1]) | (place[1:] != place[:-1]), 0, True)[: len(order)].astype(np.int64)
+        count = np.insert((group[1:] != group[:-1]) | (code[1:] != code[:-1]), 0, True)[: len(order)].astype(np.int64)
     passed = np.cumsum(count)
     starts = np.flatnonzero(np.diff(group, prepend=-1))
     before = np.repeat(passed[starts] - count[starts], np.diff(starts, append=len(order)))
     enough = np.flatnonzero(passed - before >= limit.k)
     reached, first = np.unique(group[enough], return_index=True)
-    ends[reached] = place[enough[first]]
+    ends[reached] = code[enough[first]]
     return ends
 
 

@@ -93,9 +93,9 @@ class Expiry:
 def microseconds(text: str) -> int:
     """A duration as Spark's interval strings say it, for example "10 seconds" or "1 hour 30 minutes"."""
     rest = re.sub(r"^\s*interval\b", "", str(text), flags=re.IGNORECASE)
-    total, place = 0, 0
-    while match := PART.match(rest, place):
-        total, place = total + int(Decimal(match[1]) * UNITS[match[2].lower()]), match.end()
-    if not place or rest[place:].strip():
+    total, position = 0, 0
+    while match := PART.match(rest, position):
+        total, position = total + int(Decimal(match[1]) * UNITS[match[2].lower()]), match.end()
+    if not position or rest[position:].strip():
         raise Invalid(f'"{text}" is no delay', hint='Write a number and a unit, for example "10 seconds" or "1 hour 30 minutes".')
     return total

@@ -56,16 +56,16 @@ def names_for(wanted: Sequence[tuple[str, str]], old: Mapping[str, str], retired
     chosen: list[str | None] = [None] * len(wanted)
     free = dict(old)
     for fits in (_same_name, _same_base, lambda one, other: True):
-        for place, (name, fingerprint) in enumerate(wanted):
-            if chosen[place] is None:
+        for index, (name, fingerprint) in enumerate(wanted):
+            if chosen[index] is None:
                 found = next((other for other, mark in free.items() if mark == fingerprint and fits(name, other)), None)
                 if found is not None:
-                    chosen[place] = found
+                    chosen[index] = found
                     del free[found]
     used = {*old, *retired, *(name for name in chosen if name)}
     final = []
-    for place, (name, _) in enumerate(wanted):
-        found = chosen[place] or _unused(base(name), used)
+    for index, (name, _) in enumerate(wanted):
+        found = chosen[index] or _unused(base(name), used)
         used.add(found)
         final.append(found)
     return final

@@ -36,8 +36,8 @@ def cleaning_of(folder: Path, kind: str, archive: str | Path | None) -> Cleaning
         raise Invalid(f'cleanSource="{kind}" is not one of {", ".join(KINDS)}', hint="Pass one of these, or leave it out.")
     if (kind == "archive") != (archive is not None):
         raise Invalid('cleanSource="archive" and sourceArchiveDir= belong together', hint="Pass both, or neither.")
-    place = None if archive is None else Path(archive)
-    if place is not None and place.resolve().is_relative_to(folder.resolve()):
+    destination = None if archive is None else Path(archive)
+    if destination is not None and destination.resolve().is_relative_to(folder.resolve()):
         hint = "Choose a folder outside: else archived files are read again."
-        raise Invalid(f'sourceArchiveDir="{place}" lies inside the source', hint=hint)
-    return Cleaning(folder, kind, place)
+        raise Invalid(f'sourceArchiveDir="{destination}" lies inside the source', hint=hint)
+    return Cleaning(folder, kind, destination)

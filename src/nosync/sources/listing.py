@@ -52,11 +52,11 @@ def new_entries(folder: Path, seen: set[str], taken: Callable[[list[str]], set[s
 def _unseen(folder: Path, seen: set[str]) -> Iterator[str]:
     pending = [str(folder)]
     while pending:
-        place = pending.pop()
+        directory = pending.pop()
         try:
-            found = os.scandir(place)
+            found = os.scandir(directory)
         except FileNotFoundError:
-            if place == str(folder):
+            if directory == str(folder):
                 raise
             continue
         with found:

@@ -42,5 +42,5 @@ class FinalTask(ShardTask):
         released = release(self.work.cover(shard), change, self.since, self.until)
         self.work.hand_in(shard, change.num_rows, released.layer, started)
         columns = [released.rows.column(field.name) for field in self.payload]
-        places = released.rows.column(HASH).view(pa.int64())
-        yield from emitted(self.output, [*columns, places, released.rows.column(COUNT)])
+        hashes = released.rows.column(HASH).view(pa.int64())
+        yield from emitted(self.output, [*columns, hashes, released.rows.column(COUNT)])

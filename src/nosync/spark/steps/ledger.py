@@ -50,8 +50,8 @@ class LedgerTask(ShardTask):
         columns, keys, sequence = (
             [column(batch, field.name, field.type) for field in schema] for schema in (self.columns, self.keys, self.sequence)
         )
-        places = [batch.column(name).to_numpy() for name in POSITION]
-        events = Events(unsigned(batch, HASH), keys, columns, batch.column(DIFF).to_numpy(), places, *sequence)
+        positions = [batch.column(name).to_numpy() for name in POSITION]
+        events = Events(unsigned(batch, HASH), keys, columns, batch.column(DIFF).to_numpy(), positions, *sequence)
         posted = (post_keyed if keys else post_rows)(self.work.cover(shard), events)
         self.work.hand_in(shard, batch.num_rows, posted.layer, started)
         values = dict(zip(self.columns.names, posted.rows, strict=True))

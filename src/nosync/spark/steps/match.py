@@ -50,9 +50,9 @@ class MatchTask(ShardTask):
         given = rows.column(PART).to_numpy(), rows.column(DIFF).to_numpy()
         found = match(self.spec, self.work.cover(shard), unsigned(rows, HASH), columns, *given)
         self.work.hand_in(shard, rows.num_rows, found.layer, started)
-        for part, places, weights in found.emitted:
-            values = {name: key.take(pa.array(places)) for name, key in zip(self.columns.names, found.keys, strict=True)}
-            values |= {PART: pa.array(np.full(len(places), part, np.int32)), DIFF: pa.array(weights)}
-            values[HASH] = pa.array(found.hashes[places].view(np.int64))
-            nothing = {field.name: pa.nulls(len(places), field.type) for field in self.output if field.name not in values}
+        for part, indices, weights in found.emitted:
+            values = {name: key.take(pa.array(indices)) for name, key in zip(self.columns.names, found.keys, strict=True)}
+            values |= {PART: pa.array(np.full(len(indices), part, np.int32)), DIFF: pa.array(weights)}
+            values[HASH] = pa.array(found.hashes[indices].view(np.int64))
+            nothing = {field.name: pa.nulls(len(indices), field.type) for field in self.output if field.name not in values}
             yield from emitted(self.output, [(values | nothing)[name] for name in self.output.names])

@@ -51,8 +51,8 @@ class PaneTask(AccumulateTask):
         self._keep(shard, without_calls(change), started)
         if windows is not None and self.output is not None:
             columns = [*windows.keys, *self.spec.finish(windows)]
-            places = pa.array(windows.hashes.view(np.int64))
-            yield from emitted(self.output, [*columns, places, pa.array(np.ones(len(windows), np.int64))])
+            hashes = pa.array(windows.hashes.view(np.int64))
+            yield from emitted(self.output, [*columns, hashes, pa.array(np.ones(len(windows), np.int64))])
 
 
 @dataclass(frozen=True)

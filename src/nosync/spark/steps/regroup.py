@@ -11,7 +11,7 @@ from nosync.bridge.arrow import arrow_schema
 from nosync.graph.operators import RegroupNode
 from nosync.graph.templates import holes
 from nosync.kernels.regroup import Gathered, gather, replace_results
-from nosync.kernels.top import Limit, places, top
+from nosync.kernels.top import Limit, order_codes, top
 from nosync.model.columns import COUNT, GHOST, GROUP, HASH, ROW
 from nosync.model.errors import Failed
 from nosync.spark.changes import change_schema
@@ -84,7 +84,7 @@ class GatherTask(ShardTask):
     def _change(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if self.limit is not None:
             order = [rows.column(f"o{i}") for i in range(len(self.limit.orders))]
-            rows = rows.append_column(ROW, pa.array(places(self.limit, order).view(np.int64)))
+            rows = rows.append_column(ROW, pa.array(order_codes(self.limit, order).view(np.int64)))
         return diffs(rows, self.payload)
 
 
