@@ -33,6 +33,7 @@ from nosync.tiers.sweeper import Sweeper
 Duty = Callable[[], bool]
 LOOK_EPOCHS = 256
 ESTIMATE_SECONDS = 10.0
+LOOK_SECONDS = 10.0
 LOOK_SEGMENTS = 4
 
 
@@ -75,6 +76,7 @@ class Upkeep:
         self.troubles = troubles or Troubles()
         self.estimate: Estimate | None = None
         self.estimated = -ESTIMATE_SECONDS
+        self.looked_at = clock()
         self.sweepers = [Sweeper(journal, store, self.may_go) for store in (disk, remote) if store is not None]
 
     def duties(self) -> dict[str, Duty]:
@@ -129,7 +131,14 @@ class Upkeep:
         if self.journal.image.epoch >= self.looked + LOOK_EPOCHS:
             self.look_for_orphans(far=False)
         parts: list[Duty] = [partial(sweeper.step, everywhere) for sweeper in self.sweepers]
-        return _each([*parts, self.trimmer.step, partial(self.roller.step, min(everywhere, self._noticed()))])
+        return _each([*parts, self.trimmer.step, partial(self.roller.step, min(everywhere, self._noticed())), self._look])
+
+    def _look(self) -> bool:
+        """Whoever has nothing to write would never learn otherwise that another run took over."""
+        if self.clock() - self.looked_at >= LOOK_SECONDS:
+            self.looked_at = self.clock()
+            self.journal.look()
+        return False
 
     def _tell_readers(self) -> None:
         """How far the remote is goes with the next record: nobody else can know it without asking there."""
