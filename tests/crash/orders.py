@@ -68,9 +68,13 @@ def taken(home: Path) -> dict[int, list[str]]:
     return {entry.epoch: [file[0] for file in entry.slices["orders"]["files"]] for entry in known}
 
 
-def judge(spark: SparkSession, home: Path, folder: Path, epochs: Iterable[int] | None = None) -> None:
-    """Compares every view with Spark's answer over the same files, at the newest epoch or at those given."""
-    opened, files = ns.open(home), taken(home)
+def judge(
+    spark: SparkSession, home: Path, folder: Path, epochs: Iterable[int] | None = None, taken_by: dict[int, list[str]] | None = None
+) -> None:
+    """Compares every view with Spark's answer over the same files, at the newest epoch or at those given. `taken_by`: the files of each
+    epoch, where the home alone does not know them.
+    """
+    opened, files = ns.open(home), taken_by or taken(home)
 
     def batch_at(epoch: int) -> Batch:
         paths = [str(folder / name) for number in range(1, epoch + 1) for name in files[number]]
