@@ -12,7 +12,12 @@ from nosync.model.layers import LayerInfo
 from nosync.model.shards import shard_ranges
 from nosync.recovery.suspicion import SUSPECT
 from nosync.state.layer import open_layer
+from nosync.state.leaves import within
+from nosync.state.spine import WIDTH
+from nosync.store.disk import LocalDisk
+from nosync.store.objects import open_remote
 from tests.crash.orders import feed, judge, orders_flow
+from tests.crash.waiting import until
 from tests.metamorphic import checksums, contents
 
 HALVES = shard_ranges(2)
@@ -84,6 +89,30 @@ def test_a_lost_layer_is_fetched_where_there_is_a_remote(quick: SparkSession, tm
     done = go_on(quick, folder, home, remote).recovered
     assert (done.jobs, done.recomputed, done.fetched, done.fetched_bytes) == (0, 0, 1, layer.bytes)
     judge(quick, home, folder, [1, 3])
+
+
+def test_an_epoch_that_the_remote_got_as_one_with_others_is_not_kept_once_its_home_is_lost(quick: SparkSession, tmp_path: Path) -> None:
+    home, folder, remote = tmp_path / "home", tmp_path / "in", open_remote(f"file://{tmp_path}/remote")
+    feed(folder, range(WIDTH + 2))
+
+    def merged() -> list[LayerInfo]:
+        ranges = ns.open(home).image.traces["customers/aggregate"].values()
+        return [layer for layers in ranges for layer in layers if layer.lower <= 2 and layer.upper > 4]
+
+    with orders_flow(quick, folder)[0].start(home, shards=2, remote=remote.url) as run:
+        run.processAllAvailable()
+        until(lambda: {layer.range for layer in merged()} == set(HALVES))
+    for layer in merged():
+        remote.upload(layer.path, LocalDisk(home))
+        for other in ns.open(home).image.traces["customers/aggregate"][layer.range]:
+            if within(other, layer) and other.path not in {one.path for one in merged()}:
+                remote.delete(other.path)
+    shutil.rmtree(home)
+    with orders_flow(quick, folder)[0].start(home, shards=2, remote=remote.url) as run:
+        assert run.recovered.recomputed == 0 and run.view("customers").count() > 0
+        with pytest.raises(ns.NotInHistory, match='epoch 3 of view "customers" is not kept') as error:
+            run.view("customers", at=3)
+        assert "Ask for epoch" in error.value.hint
 
 
 def test_a_layer_cut_short_is_as_good_as_lost(quick: SparkSession, tmp_path: Path, folder: Path) -> None:
