@@ -12,6 +12,7 @@ from nosync.journal.names import LAYERS, RECORDS, layer_path
 from nosync.model.estimate import AT_ONCE, LEAST_RECORDS, Effort, Meter, Pace, allowance, seconds_for
 from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
+from nosync.model.policies.log_structured import LogStructured
 from nosync.model.run import Runner
 from nosync.model.status import Live
 from nosync.store.disk import LocalDisk
@@ -55,7 +56,8 @@ class Flow:
         self.disk, self.remote = LocalDisk(home, fsync=lambda descriptor: None), open_remote(f"memory://{uuid4().hex}")
         self.journal = Journal(self.disk, self.remote, Runner(1, "host", "boot", 0.0, "00000001"))
         self.journal.append(Declared("shop", 1, {}, {}, {}, {}, {"v": ["v"]}))
-        self.upkeep = Upkeep(self.journal, self.disk, self.remote, {}, None, {}, recover_within=within, patience=0.0)  # type: ignore[arg-type]
+        policy = LogStructured(recover_within=within, patience_seconds=0.0)
+        self.upkeep = Upkeep(self.journal, self.disk, self.remote, {}, None, {}, policy=policy)  # type: ignore[arg-type]
         self.upkeep.meter.pace = Pace(object_seconds=1.0)
         self.upkeep.meter.transfer = lambda *measured: None  # type: ignore[method-assign]
 

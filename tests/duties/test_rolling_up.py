@@ -1,6 +1,7 @@
 """When records are rolled up: only once every tier has all that they name."""
 
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from nosync.duties.upkeep import Upkeep
@@ -10,6 +11,7 @@ from nosync.journal.names import layer_path
 from nosync.model.errors import Unavailable
 from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
+from nosync.model.policies.log_structured import LogStructured
 from nosync.model.run import Runner
 from nosync.model.store import Disk
 from nosync.store.disk import LocalDisk
@@ -33,7 +35,8 @@ def test_records_are_not_rolled_up_before_the_layers_they_name_are_on_every_tier
     """A run that finds them rolled up could not tell any more that a layer was lost before it was safe."""
     disk, remote, carrier = LocalDisk(tmp_path, fsync=lambda descriptor: None), open_remote(f"memory://{uuid4().hex}"), Slow()
     journal = Journal(disk, remote, Runner(1, "host", "boot", 0.0, "00000001"))
-    upkeep = Upkeep(journal, disk, remote, {}, None, {}, patience=0.0, roll_records=EVERY, carrier=carrier)  # type: ignore[arg-type]
+    few: dict[str, Any] = {"policy": LogStructured(patience_seconds=0.0), "roll_records": EVERY, "carrier": carrier}
+    upkeep = Upkeep(journal, disk, remote, {}, None, {}, **few)  # type: ignore[arg-type]
     for epoch in range(1, 2 * EVERY):
         path = layer_path("v", ALL_HASHES, epoch, epoch + 1, journal.run)
         disk.replace(path, b"rows")

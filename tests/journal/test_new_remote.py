@@ -17,6 +17,7 @@ from nosync.journal.rolling import Roller
 from nosync.journal.taken import taken_from
 from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
+from nosync.model.policies.log_structured import LogStructured
 from nosync.model.run import Runner
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
@@ -79,7 +80,7 @@ def test_what_sources_gave_is_known_there_whatever_became_of_its_summary(tmp_pat
 
 
 def tend(journal: Journal) -> Upkeep:
-    return Upkeep(journal, journal.disk, journal.remote, {}, None, {}, patience=0.0)  # type: ignore[arg-type]
+    return Upkeep(journal, journal.disk, journal.remote, {}, None, {}, policy=LogStructured(patience_seconds=0.0))  # type: ignore[arg-type]
 
 
 def finish(upkeep: Upkeep) -> None:

@@ -9,6 +9,7 @@ from nosync.journal.entries import Merged, Opened
 from nosync.journal.journal import Journal
 from nosync.journal.past import TieredReader, openings
 from nosync.journal.taken import taken_from
+from nosync.model.policies.log_structured import LogStructured
 from nosync.model.run import Runner
 from nosync.recovery.plan import Shape
 from nosync.recovery.restore import recover
@@ -22,6 +23,7 @@ from .program import HALVES, SHAPE, Broken, DictEngine, Fleeting, LastingReader
 if TYPE_CHECKING:
     from .history import History
 
+POLICY = LogStructured(most_layers=3, patience_seconds=0.0)
 MARKS_OF = {"lasting": lambda slice: [str(slice["last"])]}
 
 
@@ -45,7 +47,7 @@ class Life:
         self.epochs = Epochs(self.journal, sources, self.engine, lambda: 0.0)
         trims = {name: source.trim for name, source in sources.items()} if history.trims else {}
         self.upkeep = Upkeep(
-            self.journal, disk, remote, self.sinks(), self, trims, most_layers=3, patience=0.0, roll_records=history.roll, trim_batch=2,
+            self.journal, disk, remote, self.sinks(), self, trims, policy=POLICY, roll_records=history.roll, trim_batch=2,
             marks_of=MARKS_OF,
         )  # fmt: skip
         history.check_state(self)

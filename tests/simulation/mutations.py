@@ -10,6 +10,7 @@ from nosync.journal import chain
 from nosync.journal.journal import Journal
 from nosync.journal.names import RECORDS, RUNS
 from nosync.journal.rolling import Roller
+from nosync.model.policies.log_structured import LogStructured
 from nosync.tiers.sweeper import Sweeper
 
 from . import life
@@ -165,12 +166,12 @@ def _away_unasked_by_look() -> Any:
 
 @mutation(216)
 def output_is_released_as_soon_as_it_is_computed() -> Any:
-    return patch.object(release, "releasable", lambda kind, computed, *_: computed)
+    return patch.object(LogStructured, "releasable", lambda self, kind, computed, *_: computed)
 
 
 @mutation(10)
 def input_is_trimmed_before_it_is_safe() -> Any:
-    return patch.object(upkeep, "recovery_holds", lambda tiers: [])
+    return patch.object(LogStructured, "input_holds", lambda self, tiers: [])
 
 
 @mutation(0)

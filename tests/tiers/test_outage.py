@@ -17,6 +17,7 @@ from nosync.journal.names import RECORDS
 from nosync.model.errors import Unavailable
 from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
+from nosync.model.policies.log_structured import LogStructured
 from nosync.model.run import Runner
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
@@ -40,7 +41,8 @@ class Flow:
         self.network = Network(f"memory://{uuid4().hex}")
         disk = LocalDisk(home, fsync=lambda descriptor: None)
         self.journal = Journal(disk, self.network, Runner(1, "host", "boot", 0.0, "00000001"))
-        self.upkeep = Upkeep(self.journal, disk, self.network, {"out": "computed"}, Outlet(), {}, patience=0.0)  # type: ignore[arg-type]
+        policy = LogStructured(patience_seconds=0.0)
+        self.upkeep = Upkeep(self.journal, disk, self.network, {"out": "computed"}, Outlet(), {}, policy=policy)  # type: ignore[arg-type]
 
     def compute(self, count: int) -> None:
         for epoch in range(self.journal.image.epoch + 1, self.journal.image.epoch + count + 1):

@@ -12,6 +12,7 @@ from nosync.journal.journal import Journal
 from nosync.journal.names import layer_path
 from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
+from nosync.model.policies.log_structured import LogStructured
 from nosync.model.run import Runner
 from nosync.recovery.survey import survey
 from nosync.store.bucket import CloudBucket
@@ -56,7 +57,7 @@ class Flow:
     def start(self, number: int) -> Upkeep:
         self.journal = Journal(self.disk, self.remote, Runner(number, "host", "boot", 0.0, f"{number:08x}"))
         self.bucket.listed = self.bucket.asked = 0
-        few = {"most_layers": 2, "patience": 0.0, "roll_records": 20}
+        few = {"policy": LogStructured(most_layers=2, patience_seconds=0.0), "roll_records": 20}
         return Upkeep(self.journal, self.disk, self.remote, {}, None, {}, **few)  # type: ignore[arg-type]
 
     def layer(self, lower: int, upper: int) -> LayerInfo:

@@ -1,8 +1,8 @@
 """Releasing output to sinks: in epoch order, each epoch once its sink may have it, the intent recorded first.
 
-A run that was fenced cannot record the intent, and so begins no delivery. With a remote the intent must be there, since that is where runs
-on other hosts are fenced. What was delivered is noted with the next record; a crash in between delivers again. To a sink that would show
-that, one epoch at a time.
+A run that was fenced cannot record the intent, and so begins no delivery. Where records go to a remote the intent must be there, since that
+is where runs on other hosts are fenced. What was delivered is noted with the next record; a crash in between delivers again. To a sink that
+would show that, one epoch at a time.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from nosync.journal.entries import Released, Releasing
 from nosync.journal.journal import Journal
 from nosync.model.identifiers import NO_EPOCH, NO_RECORD, Epoch
-from nosync.model.safety import Release, Standing, releasable
+from nosync.model.policy import Policy
+from nosync.model.safety import Release, Standing
 from nosync.model.sink import Outlet
 
 MOST_EPOCHS = 64
@@ -19,8 +20,10 @@ MOST_EPOCHS = 64
 class Releaser:
     """Delivers what is due. `sinks` says when each may have an epoch."""
 
-    def __init__(self, journal: Journal, sinks: Mapping[str, Release], outlet: Outlet, standings: Callable[[], Sequence[Standing]]) -> None:
-        self.journal, self.sinks, self.outlet, self.standings = journal, sinks, outlet, standings
+    def __init__(
+        self, journal: Journal, sinks: Mapping[str, Release], outlet: Outlet, policy: Policy, standings: Callable[[], Sequence[Standing]]
+    ) -> None:
+        self.journal, self.sinks, self.outlet, self.policy, self.standings = journal, sinks, outlet, policy, standings
         self.most = {sink: MOST_EPOCHS if outlet.precise(sink) else 1 for sink in sinks}
         self.delivered = {sink: journal.image.released.get(sink, NO_EPOCH) for sink in sinks}
         self.intended = dict.fromkeys(sinks, (NO_EPOCH, NO_RECORD))  # up to which epoch, in which record
@@ -31,7 +34,7 @@ class Releaser:
         epoch, number = self.intended[sink]
         if epoch <= done:
             return self._intend(sink, done)
-        if self.journal.remote is not None and self.journal.shipped < number:
+        if any(tier.survives == "site" and tier.number < number for tier in self.standings()):
             return False
         self.journal.look()
         self.outlet.deliver(sink, done + 1)
@@ -43,7 +46,7 @@ class Releaser:
     def due(self, sink: str) -> Epoch:
         """The newest epoch that the sink may have now."""
         with self.journal.lock:
-            return releasable(self.sinks[sink], self.journal.image.epoch, self.journal.opened_by, self.standings())
+            return self.policy.releasable(self.sinks[sink], self.journal.image.epoch, self.journal.opened_by, self.standings())
 
     def _intend(self, sink: str, done: Epoch) -> bool:
         due = min(self.due(sink), done + self.most[sink])

@@ -22,12 +22,14 @@ from nosync.journal.taken import MarksOf
 from nosync.model.errors import OutcomeUnknown, Unavailable
 from nosync.model.estimate import LEAST_RECORDS, Effort, Estimate, Meter, allowance, seconds_for
 from nosync.model.identifiers import NO_EPOCH, NO_RECORD, Epoch, RecordNumber
+from nosync.model.policies.log_structured import LOG_STRUCTURED
+from nosync.model.policy import Policy, Tier
 from nosync.model.retention import EVERY_EPOCH, Hold, Retention, boundary, record_holds, recovery_holds, release_holds
-from nosync.model.safety import Release, Standing, safe_points
+from nosync.model.safety import Failure, Release, Standing
 from nosync.model.sink import Outlet
 from nosync.model.store import Carrier, Disk, Remote
 from nosync.tiers.host import HostTier
-from nosync.tiers.site import PATIENCE_SECONDS, LayerShipper, RecordShipper
+from nosync.tiers.site import LayerShipper, RecordShipper
 from nosync.tiers.sweeper import Sweeper
 
 Duty = Callable[[], bool]
@@ -38,7 +40,7 @@ LOOK_SEGMENTS = 4
 
 
 class Upkeep:
-    """The duties of one run. `carrier` brings layers to the remote; without one, the remote's own `upload` does."""
+    """The duties of one run: `policy` says which. `carrier` brings layers to the remote; without one, the remote's own `upload` does."""
 
     def __init__(
         self,
@@ -49,9 +51,7 @@ class Upkeep:
         outlet: Outlet,
         sources: Mapping[str, Trim],
         *,
-        most_layers: int = 64,
-        recover_within: float | None = None,
-        patience: float = PATIENCE_SECONDS,
+        policy: Policy = LOG_STRUCTURED,
         roll_records: int = ROLL_RECORDS,
         trim_batch: int = BATCH,
         carrier: Carrier | None = None,
@@ -63,11 +63,9 @@ class Upkeep:
     ) -> None:
         self.clock, self.now, self.retention = clock, now, retention
         self.journal, self.disk, self.remote = journal, disk, remote
-        self.host = HostTier(journal, disk)
-        self.meter, self.recover_within = Meter(), recover_within
-        self.records = RecordShipper(journal, self.meter) if remote is not None else None
-        self.layers = LayerShipper(journal, disk, remote, most_layers, carrier, patience, meter=self.meter) if remote is not None else None
-        self.releaser = Releaser(journal, sinks, outlet, self.standings)
+        self.policy, self.meter = policy, Meter()
+        self._build_tiers({tier.survives: tier for tier in policy.tiers(remote is not None)}, carrier)
+        self.releaser = Releaser(journal, sinks, outlet, policy, self.standings)
         self.trimmer = Trimmer(journal, sources, self.may_go, self.standings, trim_batch)
         self.roll_records = roll_records
         self.roller = Roller(journal, disk, remote, roll_records, marks_of or {})
@@ -79,29 +77,42 @@ class Upkeep:
         self.looked_at = clock()
         self.sweepers = [Sweeper(journal, store, self.may_go) for store in (disk, remote) if store is not None]
 
+    def _build_tiers(self, wanted: Mapping[Failure, Tier], carrier: Carrier | None) -> None:
+        """What brings state to the tiers that the policy asks for."""
+        host, site = wanted.get("host"), wanted.get("site")
+        self.host = HostTier(self.journal, self.disk, host.layers) if host is not None else None
+        self.records: RecordShipper | None = None
+        self.layers: LayerShipper | None = None
+        self.recover_within = site.recover_within if site is not None else None
+        if site is not None and self.remote is not None:
+            self.records = RecordShipper(self.journal, self.meter)
+        if site is not None and site.layers and self.remote is not None:
+            few = (site.most_layers, carrier, site.patience_seconds)
+            self.layers = LayerShipper(self.journal, self.disk, self.remote, *few, meter=self.meter)
+
     def duties(self) -> dict[str, Duty]:
-        """By name; a remote adds two, and each sink has its own: none waits for another."""
+        """By name; each tier has one or two, each sink its own: none waits for another."""
+        host: dict[str, Duty] = {"host": self.host.step} if self.host is not None else {}
         sinks: dict[str, Duty] = {f"sink {sink}": partial(self.releaser.step, sink) for sink in self.releaser.sinks}
-        found: dict[str, Duty] = {"host": self.host.step, **sinks, "tidy": self.tidy}
-        if self.records is not None and self.layers is not None:
-            found |= {"records": self.records.step, "layers": self.layers.step}
-        return found
+        site = {"records": self.records, "layers": self.layers}
+        return {**host, **sinks, "tidy": self.tidy, **{name: shipper.step for name, shipper in site.items() if shipper is not None}}
 
     def standings(self) -> list[Standing]:
         """The tiers, from the nearest to the farthest."""
-        found = [replace(self.host.standing(), problem=self.troubles.problem("host"))]
-        if self.records is not None and self.layers is not None:
-            found.append(replace(self.layers.standing(self.records), problem=self.troubles.problem("records", "layers")))
+        found = [replace(self.host.standing(), problem=self.troubles.problem("host"))] if self.host is not None else []
+        if self.records is not None:
+            site = self.layers.standing(self.records) if self.layers is not None else self.records.standing()
+            found.append(replace(site, problem=self.troubles.problem("records", "layers")))
         return found
 
     def safe(self) -> dict[str, Epoch]:
-        return safe_points(self.journal.image.epoch, self.standings())
+        return self.policy.safe_points(self.journal.image.epoch, self.standings())
 
     def holds(self) -> list[Hold]:
         """Why epochs must stay, whatever the rule."""
         with self.journal.lock:
             released = {sink: self.journal.image.released.get(sink, NO_EPOCH) for sink in self.releaser.sinks}
-            return recovery_holds(self.standings()) + release_holds(released)
+            return self.policy.input_holds(self.standings()) + release_holds(released)
 
     def may_go(self, newest: Epoch) -> Epoch:
         """Up to which epoch input, and what no record names, may be deleted."""
@@ -190,7 +201,8 @@ class Upkeep:
         candidate = self.roller.candidate
         if candidate is not None and boundary(candidate.image.epoch, recovery_holds(self.standings())) < candidate.image.epoch:
             return NO_RECORD
-        return self.host.synced if self.layers is None else min(self.host.synced, self.layers.number)
+        known = [self.host.synced] if self.host is not None else []
+        return min([self.journal.number, *known, *([self.layers.number] if self.layers is not None else [])])
 
     def _far_image(self) -> Image:
         with self.journal.lock:

@@ -22,6 +22,7 @@ from nosync.graph.nodes import SourceNode
 from nosync.model.bound import BoundSource, bound
 from nosync.model.columns import REASON
 from nosync.model.errors import Conflict, Invalid, Refused
+from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.quoting import check_name, quoted
 from nosync.model.safety import Release
 from nosync.model.sink import BoundSink, Promise, Sink
@@ -29,7 +30,7 @@ from nosync.model.source import Source
 from nosync.observe.drawing import drawn
 from nosync.observe.text import in_words
 from nosync.runtime.change import CHOICES, Changed, OtherSettings
-from nosync.runtime.durability import DURABILITY, durability_of
+from nosync.runtime.durability import durability_of
 from nosync.runtime.program import Program
 from nosync.runtime.run import Run
 from nosync.runtime.trigger import trigger_of
@@ -199,7 +200,7 @@ class Flow:
         trigger: dict[str, Any] | None = None,
         remote: str | None = None,
         recover_within: str | None = None,
-        max_unshipped_bytes: int = DURABILITY.most_unshipped_bytes,
+        max_unshipped_bytes: int = LOG_STRUCTURED.most_unshipped_bytes,
         on_change: Changed = "refuse",
         on_other_settings: OtherSettings = "refuse",
     ) -> Run:
@@ -231,7 +232,7 @@ class Flow:
             raise Invalid(f'on_other_settings="{on_other_settings}" is not known', hint='Pass "refuse" or "accept".')
         if "://" in str(home):
             raise Invalid(f'home="{home}" is no folder of this machine', hint=f'Pass a local folder, and remote="{home}" beside it.')
-        program = replace(self.program(), on_other_settings=on_other_settings)
+        program = replace(self.program(), on_other_settings=on_other_settings, policy=durability.policy)
         self._run = Run(program, Path(home), shards, trigger_of(trigger), durability, on_change)
         return self._run
 

@@ -9,10 +9,13 @@ from nosync.journal.image import Image
 from nosync.journal.record import NOT_OURS, Record
 from nosync.model.errors import reading
 from nosync.model.identifiers import Epoch, RecordNumber
+from nosync.model.policies.log_structured import LOG_STRUCTURED
+from nosync.model.policies.table import policy_named
 from nosync.model.run import has_ended
+from nosync.model.safety import Standing
 from nosync.model.status import Live, Status
 from nosync.model.store import Store
-from nosync.tiers.progress import epoch_before
+from nosync.tiers.progress import epoch_before, opened_before
 
 STATUS = "status"  # of the home; see `nosync.model.status`
 ENDED = ("stopped", "failed")
@@ -35,8 +38,12 @@ def recorded_safe(image: Image, synced: RecordNumber, unsynced: Iterable[Record]
     """By kind of failure, the newest epoch that survives it as far as the home knows: what was reached since the last record it does not.
     A worse failure never has a newer one. `unsynced` are the records behind `synced`.
     """
-    host = min(image.epoch, epoch_before(image, unsynced, synced))
-    return {"process": image.epoch, "host": host, **{tier: min(host, epoch) for tier, epoch in image.reached.items()}}
+    policy = policy_named(image.declared.policy) if image.declared else LOG_STRUCTURED
+    known, tiers = dict[str, Epoch](image.reached), policy.tiers(remote="site" in image.reached)
+    for tier in tiers:
+        if tier.survives == "host":
+            known["host"] = epoch_before(image, unsynced, synced) if tier.layers else opened_before(image, synced)
+    return policy.safe_points(image.epoch, [Standing(tier.survives, synced, known[tier.survives], 0, 0, 0) for tier in tiers])
 
 
 def status_of(image: Image, safe: Mapping[str, int], live: Live) -> Status:

@@ -9,6 +9,7 @@ from typing import Any, get_args
 from nosync.journal.typed import checks_of
 from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName
 from nosync.model.layers import LayerInfo
+from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.source import Slice
 from nosync.model.store import is_own_name
 
@@ -21,7 +22,8 @@ class Declared:
     `fingerprints` say of each operator and view that keeps state what it computes; `feeders` of each trace which ones it is computed from,
     `stepwise` which traces must be recomputed epoch by epoch, `unrepeatable` which cannot be at all, `records` where what those emitted is
     kept: so what a recovery would do is known without the program. `picture` is what `explain` prints of the graph, `settings` what answers
-    depend on besides the input, `tables` the versions of static tables, `folders` where sources find their files.
+    depend on besides the input, `tables` the versions of static tables, `folders` where sources find their files,
+    `policy` how the state is protected.
     """
 
     flow: str
@@ -38,6 +40,7 @@ class Declared:
     retired: list[str] = field(default_factory=list)
     tables: dict[str, str] = field(default_factory=dict)
     folders: dict[str, str] = field(default_factory=dict)
+    policy: str = LOG_STRUCTURED.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,9 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is on a tier: records up to `number`, epochs up to `epoch` with all their layers; `behind` are bytes on their way to it."""
+    """What is on a tier: records up to `number`, and all that epochs up to `epoch` can be brought back from; `behind` are bytes on their
+    way to it.
+    """
 
     survives: Failure
     number: RecordNumber

@@ -16,6 +16,8 @@ from nosync.model.engine import Targets
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName, epochs
 from nosync.model.layers import LayerInfo, TraceRange
+from nosync.model.policies.log_structured import LOG_STRUCTURED
+from nosync.model.policy import Policy
 from nosync.recovery.survey import Survey
 from nosync.state.cover import cover
 from nosync.state.leaves import leaf_layers, within
@@ -26,7 +28,7 @@ class Shape:
     """What the plan must know of a program: who feeds whom (all the way up, itself included), and the traces of sinks.
 
     `stepwise` traces come out right only epoch by epoch. `unrepeatable` ones cannot be computed again at all; some of them are `records` of
-    what was emitted in each epoch, and whoever stands on them reads it there.
+    what was emitted in each epoch, and whoever stands on them reads it there. `policy` is how the state was protected.
     """
 
     feeders: Mapping[TraceName, frozenset[TraceName]]
@@ -34,6 +36,7 @@ class Shape:
     stepwise: frozenset[TraceName] = frozenset()
     unrepeatable: frozenset[TraceName] = frozenset()
     records: frozenset[TraceName] = frozenset()
+    policy: Policy = LOG_STRUCTURED
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +95,12 @@ def _without(survey: Survey, image: Image, shape: Shape, first: Epoch) -> Survey
 
 def _newest(image: Image, survey: Survey, shape: Shape) -> Plan | None:
     begun = max((begun.epoch for begun in image.begun.values()), default=0)
-    given = min(image.epoch, max((image.released.get(sink, 0) for sink in shape.sinks.values()), default=0))
+    released = min(image.epoch, max((image.released.get(sink, NO_EPOCH) for sink in shape.sinks.values()), default=NO_EPOCH))
     epoch, lost = image.epoch, _lost_inputs(image, survey)
     while True:
         found = _plan_for(epoch, image, survey, shape)
         if found is not None:
-            return found if found.opened >= given else None
+            return found if found.opened >= shape.policy.floor(released) else None
         no_input = min(lost, default=epoch + 1) <= epoch
         if not (no_input or _lost_for_now(image, survey, shape, epoch)) or epoch <= begun:
             return None
@@ -127,9 +130,10 @@ def _plan_for(epoch: Epoch, image: Image, survey: Survey, shape: Shape) -> Plan 
     missing: list[LayerInfo] = []
     for part, layers in traces.items():
         missing += _missing(layers, covers[part], _unreleased(image, shape, part[0]), image.since)
-    if any(leaf.trace in shape.unrepeatable for leaf in missing):
+    on_loss = {leaf.trace: shape.policy.on_loss(leaf.trace not in shape.unrepeatable) for leaf in missing}
+    if "refuse" in on_loss.values():
         return None
-    jobs = _jobs(missing, traces, readable, shape)
+    jobs = _jobs([leaf for leaf in missing if on_loss[leaf.trace] == "recompute"], traces, readable, shape)
     if not all(_has_input(job, image, survey) and _has_records(job, traces, readable, shape) for job in jobs):
         return None
     needed = {layer.path for part, layers in covers.items() if part[0] not in shape.sinks for layer in layers}

@@ -9,6 +9,7 @@ from nosync.journal.record import NOT_OURS
 from nosync.model.errors import reading
 from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.layers import LayerInfo
+from nosync.model.policies.table import policy_named
 from nosync.recovery.check import Findings
 from nosync.recovery.plan import Plan, Shape, plan
 from nosync.recovery.survey import Survey
@@ -53,8 +54,8 @@ def shape_of(declared: Declared | None) -> Shape:
     if declared is None:
         return Shape({})
     feeders = {name: frozenset(needed) for name, needed in declared.feeders.items()}
-    sinks = {sink["trace"]: name for name, sink in declared.sinks.items() if "trace" in sink}
-    return Shape(feeders, sinks, frozenset(declared.stepwise), frozenset(declared.unrepeatable), frozenset(declared.records))
+    sinks, policy = {sink["trace"]: name for name, sink in declared.sinks.items() if "trace" in sink}, policy_named(declared.policy)
+    return Shape(feeders, sinks, frozenset(declared.stepwise), frozenset(declared.unrepeatable), frozenset(declared.records), policy)
 
 
 def _code(findings: Findings, chosen: Plan | None) -> int:

@@ -13,7 +13,6 @@ from typing import Any
 from nosync.duties.tending import Tending
 from nosync.model.errors import Conflict, Fenced, Internal, NosyncError, Unavailable
 from nosync.model.status import Live, Phase, Recovery
-from nosync.runtime.durability import Durability
 from nosync.runtime.opener import Opener
 from nosync.runtime.reporting import Reporter
 from nosync.runtime.starting import Starting
@@ -35,8 +34,8 @@ class Stopped(Exception):
 class Loop:
     """Owns what a run has in threads."""
 
-    def __init__(self, starting: Starting, trigger: Trigger, durability: Durability) -> None:
-        self.starting, self.trigger, self.durability = starting, trigger, durability
+    def __init__(self, starting: Starting, trigger: Trigger) -> None:
+        self.starting, self.trigger = starting, trigger
         self.stepping: Stepping | None = None
         self.tending: Tending | None = None
         self.opener: Opener | None = None
@@ -159,11 +158,11 @@ class Loop:
 
     def _held_back(self, stepping: Stepping) -> bool:
         """The only thing that the stream waits for: so much is not yet on a tier that losing it would be too much."""
-        late = [tier for tier in stepping.upkeep.standings() if tier.behind > self.durability.most_unshipped_bytes]
-        if late:
-            self.message = f"Waiting: {late[0].behind:,} bytes have yet to reach the tier that survives the loss of the {late[0].survives}"
+        tier = stepping.upkeep.policy.waits_for(stepping.upkeep.standings())
+        if tier is not None:
+            self.message = f"Waiting: {tier.behind:,} bytes have yet to reach the tier that survives the loss of the {tier.survives}"
             self.wait_for(lambda: self.stopping, IDLE_SECONDS)
-        return bool(late)
+        return tier is not None
 
     def _pause(self, begun: float) -> None:
         rest = max(self.trigger.seconds - (time.monotonic() - begun), IDLE_SECONDS if self.message == IDLE else 0.0)

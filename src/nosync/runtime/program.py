@@ -20,6 +20,8 @@ from nosync.journal.taken import MarksOf
 from nosync.model.bound import BoundSource
 from nosync.model.identifiers import TraceName
 from nosync.model.picture import Box, Picture
+from nosync.model.policies.log_structured import LOG_STRUCTURED
+from nosync.model.policy import Policy
 from nosync.model.retention import EVERY_EPOCH, Retention
 from nosync.model.shards import shard_ranges
 from nosync.model.sink import BoundSink, Promise
@@ -32,7 +34,8 @@ from nosync.spark.settings import settings_of
 @dataclass(frozen=True)
 class Program:
     """A declared flow. `functions` maps the names of Python functions to the views that call them. `on_other_settings`: whether it goes on
-    where answers may come out differently than before. `retention`: which epochs it keeps.
+    where answers may come out differently than before. `retention`: which epochs it keeps; `policy`: how its
+    state is protected.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Program:
     sinks: dict[str, BoundSink] = field(default_factory=dict)
     on_other_settings: OtherSettings = "refuse"
     retention: Retention = EVERY_EPOCH
+    policy: Policy = LOG_STRUCTURED
 
     def declaration(self, shards: int, retired: Iterable[str] = ()) -> Declared:
         """What the journal records of the program, and compares it by."""
@@ -53,7 +57,8 @@ class Program:
         more = self.picture().to_json(), self._stepwise(), unrepeatable(self.graph), records(self.graph), sorted(retired)
         tables = {table.name: table.version for table in self.graph.statics}
         folders = {name: folder for name, source in self.sources.items() if (folder := source.folder())}
-        return Declared(self.name, shards, settings_of(self.spark), fingerprints, views, sinks, feeding, *more, tables, folders)
+        last = tables, folders, self.policy.name
+        return Declared(self.name, shards, settings_of(self.spark), fingerprints, views, sinks, feeding, *more, *last)
 
     def _states(self) -> list[tuple[Operator | ViewNode, str]]:
         """What keeps state, with its fingerprint. The output of a sink is its own, whatever views there are."""
@@ -109,10 +114,7 @@ class Program:
 
     def _promise(self, name: str, bound: BoundSink) -> Promise:
         unsure = [one.name for one in above(self.graph.sinks[name]) if is_recorded(one)]
-        if not unsure or bound.release == "safe":
-            return bound.sink.promise
-        why = f'"{unsure[0]}" is not deterministic: an epoch that is released, then lost with the host, comes out anew; "safe" would wait'
-        return Promise("divergent", why, bound.sink.promise.fencing)
+        return self.policy.promise(bound.sink.promise, bound.release, unsure)
 
     def _stepwise(self) -> list[TraceName]:
         """Traces that come out right only epoch by epoch; those that go by event time are among them."""
@@ -122,7 +124,7 @@ class Program:
         """What a recovery must know."""
         sinks = {node.trace: name for name, node in self.graph.sinks.items()}
         unsure = frozenset(unrepeatable(self.graph)), frozenset(records(self.graph))
-        return Shape(feeders(self.graph), sinks, frozenset(self._stepwise()), *unsure)
+        return Shape(feeders(self.graph), sinks, frozenset(self._stepwise()), *unsure, self.policy)
 
 
 def marks_of(sources: Mapping[str, BoundSource]) -> MarksOf:

@@ -48,10 +48,9 @@ class Run:
         changed: Changed = "refuse",
     ) -> None:
         remote = open_remote(durability.remote) if durability.remote else None
-        options: dict[str, Any] = {"recover_within": durability.recover_within, "changed": changed, "detached": durability.detached}
-        self._starting = begin(program, home, shards, remote, **options)
+        self._starting = begin(program, home, shards, remote, changed=changed, detached=durability.detached)
         self._program = self._starting.program
-        self._loop = Loop(self._starting, trigger, durability)
+        self._loop = Loop(self._starting, trigger)
 
     @property
     def spark(self) -> SparkSession:

@@ -6,11 +6,12 @@ what may take long is left to `Starting.recover`, which the run calls on the thr
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from nosync.duties.troubles import Troubles
+from nosync.journal.entries import Declared
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.journal.names import source_folder
@@ -18,6 +19,8 @@ from nosync.journal.past import TieredReader
 from nosync.journal.taken import taken_from
 from nosync.model.errors import Corrupt
 from nosync.model.layers import LayerInfo
+from nosync.model.policies.table import policy_named
+from nosync.model.policy import Policy
 from nosync.model.run import this_process
 from nosync.model.store import Remote
 from nosync.recovery.preflight import history_of
@@ -46,7 +49,6 @@ def begin(
     remote: Remote | None = None,
     clock: Clock = time.time,
     wide_bytes: int = WIDE_BYTES,
-    recover_within: float | None = None,
     disk: LocalDisk | None = None,
     changed: Changed = "refuse",
     detached: bool = False,
@@ -59,9 +61,10 @@ def begin(
     runner = this_process(clock())
     _check(program, disk, remote, shards, changed, detached, runner.boot)
     journal = Journal(disk, remote, runner, detached)
+    lost_under = policy_before(journal.image.declared, program.policy)
     program, shards, change = _declare(program, journal, shards, changed)
     engine = SparkEngine(program, str(home), journal.run, shards, wide_bytes)
-    starting = Starting(program, home, disk, remote, journal, engine, shards, runner.boot, change, changed, recover_within, clock)
+    starting = Starting(program, home, disk, remote, journal, engine, shards, runner.boot, change, changed, lost_under, clock)
     starting.start_sources()
     starting.open_sinks()
     return starting
@@ -75,7 +78,13 @@ def _check(
     found = _change(program, chain.image(), shards, changed)
     if found is not None:
         doubted = doubtful(chain, synced_number(disk, chain), boot)
-        check_recoverable(chain, disk, remote, found[0].shape(), partial(_is_whole, disk.root), doubted)
+        shape = replace(found[0].shape(), policy=policy_before(chain.image().declared, program.policy))
+        check_recoverable(chain, disk, remote, shape, partial(_is_whole, disk.root), doubted)
+
+
+def policy_before(declared: Declared | None, chosen: Policy) -> Policy:
+    """How the state of a home was protected, whatever is chosen now: that is what a recovery may go by."""
+    return policy_named(declared.policy) if declared is not None else chosen
 
 
 def _change(program: Program, image: Image, shards: int | None, changed: Changed) -> tuple[Program, Change] | None:
@@ -109,7 +118,7 @@ def _declare(program: Program, journal: Journal, shards: int | None, changed: Ch
 
 @dataclass
 class Starting:
-    """A run that is fenced and declared, and has yet to put its state together."""
+    """A run that is fenced and declared, and has yet to put its state together. `lost_under`: how the state was protected until now."""
 
     program: Program
     home: Path
@@ -121,7 +130,7 @@ class Starting:
     boot: str
     change: Change | None
     changed: Changed
-    recover_within: float | None
+    lost_under: Policy
     clock: Clock
 
     def __post_init__(self) -> None:
@@ -154,13 +163,13 @@ class Starting:
         takeover = taking.take_over(self.change, self.changed) if self.change else Takeover()
         return Stepping(
             self.program, self.home, self.disk, self.remote, self.journal, self.engine, self.outlet, self.troubles,
-            recovered, takeover, self.shards, self.recover_within, self.clock,
+            recovered, takeover, self.shards, self.clock,
         )  # fmt: skip
 
     def _recover(self, report: Report) -> Recovered:
         doubted = doubtful(self.journal.chain, synced_number(self.disk, self.journal.chain), self.boot)
         doubted |= suspected(self.disk, self.image)
-        shape, whole = self.program.shape(), partial(_is_whole, self.home)
+        shape, whole = replace(self.program.shape(), policy=self.lost_under), partial(_is_whole, self.home)
         done = recover(self.journal, self.disk, self.remote, self.engine, shape, whole, doubted, report)
         cleared(self.disk)
         return done

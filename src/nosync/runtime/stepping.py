@@ -47,7 +47,6 @@ class Stepping:
     recovered: Recovered
     takeover: Takeover
     shards: int
-    recover_within: float | None
     clock: Clock
 
     def __post_init__(self) -> None:
@@ -57,7 +56,7 @@ class Stepping:
         trims = {name: source.trim for name, source in program.sources.items() if source.trim is not None}
         self.courier = courier_for(self.remote, self.disk)
         self.upkeep = Upkeep(
-            self.journal, self.disk, self.remote, sinks, self.outlet, trims, recover_within=self.recover_within, trim_batch=TRIM_BATCH,
+            self.journal, self.disk, self.remote, sinks, self.outlet, trims, policy=program.policy, trim_batch=TRIM_BATCH,
             carrier=self.courier, marks_of=marks_of(program.sources), troubles=self.troubles, retention=program.retention,
             now=self.clock,
         )  # fmt: skip

@@ -14,7 +14,7 @@ from nosync.journal.journal import Journal
 from nosync.journal.names import record_name
 from nosync.journal.recent import layers_of
 from nosync.journal.record import Record
-from nosync.model.identifiers import NO_RECORD, RecordNumber
+from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber
 from nosync.model.safety import Standing
 from nosync.model.store import Disk
 
@@ -23,20 +23,23 @@ MOST_MERGED = 8  # merged layers that are synced at once; more of them do not wa
 
 
 class HostTier:
-    """The home's own disk. Records up to `number` are synced with the layers of their epochs, up to `synced` with merged layers too."""
+    """The home's own disk. Records up to `number` are synced with the layers of their epochs, up to `synced` with merged layers too.
+    Without `layers`, records and input alone.
+    """
 
-    def __init__(self, journal: Journal, disk: Disk) -> None:
-        self.journal, self.disk = journal, disk
+    def __init__(self, journal: Journal, disk: Disk, layers: bool = True) -> None:
+        self.journal, self.disk, self.layers = journal, disk, layers
         self.number = max(synced_number(disk, journal.chain), journal.base)
         self.synced = self.number
-        self.epoch = journal.computed_by(self.number)
+        self.epoch = self._safe()
         self.merged: list[str] = []
         self.files = 0
         self.bytes = 0
 
     def standing(self) -> Standing:
         with self.journal.lock:
-            behind = self.journal.recent.bytes_after(self.number)
+            recent = self.journal.recent
+            behind = recent.bytes_after(self.number) if self.layers else recent.record_bytes_after(self.number)
         return Standing("host", self.number, self.epoch, behind, self.files, self.bytes)
 
     def step(self) -> bool:
@@ -44,7 +47,7 @@ class HostTier:
         records = self.journal.after(self.number)
         if not records:
             return self._sync_merged()
-        layers = [layer for record in records for layer in layers_of(record)]
+        layers = [layer for record in records for layer in layers_of(record) if self.layers]
         files = [name for record in records for entry in record.entries if isinstance(entry, Opened) for name in entry.files]
         self._sync([*(layer.path for layer in layers), *files, *(record_name(record.number) for record in records)])
         self.bytes += sum(layer.bytes for layer in layers) + sum(len(record.content) for record in records)
@@ -59,12 +62,15 @@ class HostTier:
         self.files += len(names)
 
     def _reached(self, records: list[Record]) -> None:
-        entries = [entry for record in records for entry in record.entries]
+        entries = [entry for record in records for entry in record.entries if self.layers]
         self.merged += [entry.layer.path for entry in entries if isinstance(entry, Merged)]
         self.number, self.digest = records[-1].number, records[-1].digest
-        self.epoch = self.journal.computed_by(self.number)
+        self.epoch = self._safe()
         if not self.merged:
             self._claim()
+
+    def _safe(self) -> Epoch:
+        return self.journal.computed_by(self.number) if self.layers else self.journal.opened_by(self.number)
 
     def _sync_merged(self) -> bool:
         """Syncs some merged layers."""

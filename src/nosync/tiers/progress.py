@@ -15,3 +15,8 @@ def epoch_before(image: Image, unknown: Iterable[Record], number: RecordNumber) 
     after = [epoch for epoch, record in image.computed_in.items() if record > number]
     restored = [entry for record in unknown for entry in record.entries if isinstance(entry, Restored | TakenOver)]
     return min([image.epoch, *(epoch - 1 for epoch in after), *(layer.lower - 1 for entry in restored for layer in entry.layers)])
+
+
+def opened_before(image: Image, number: RecordNumber) -> Epoch:
+    """The newest computed epoch that was opened, with all before it, in the first `number` records. As `Journal.opened_by`. Pure."""
+    return min([image.epoch, *(epoch - 1 for epoch, record in image.opened_in.items() if record > number)])

@@ -59,6 +59,13 @@ class RecordShipper:
             self.meter.transfer(REQUESTS_A_RECORD, sent, self.clock() - begun)
         return sent > 0
 
+    def standing(self) -> Standing:
+        """Of records alone: an epoch whose opening is there can be computed again."""
+        with self.journal.lock:
+            shipped = self.journal.shipped
+            behind = self.journal.recent.record_bytes_after(shipped)
+        return Standing("site", shipped, self.journal.opened_by(shipped), behind, self.objects, self.bytes)
+
     def to_read(self) -> int:
         """How many objects of records a recovery would read."""
         with self.journal.lock:
