@@ -12,7 +12,7 @@ ROOMS = {
     "recovery": ["recovery/*.py"],
     "duties": ["duties/*.py"],
     "state": [f"state/{name}.py" for name in ("cover", "layer", "leaves", "private", "spine")],
-    "model": [f"model/{name}.py" for name in ("bound", "errors", "layers", "safety", "store")],
+    "model": [f"model/{name}.py" for name in ("bound", "errors", "layers", "policies/log_structured", "retention", "safety", "store")],
 }
 
 # Without Spark. What takes long is left out by the tracer.

@@ -221,7 +221,7 @@ def test_windows_that_a_changed_program_emits_are_emitted_once_too(quick: SparkS
         stepping.close()
 
     run("changed", before, MORE[:5])
-    run("changed", after, MORE[5:], changed="rebuild")
+    run("changed", after, MORE[5:], on_change="rebuild")
     run("fresh", after, MORE)
     changed, fresh = contents(tmp_path / "changed"), contents(tmp_path / "fresh")
     assert {view: changed[view] for view in fresh} == fresh and all(fresh.values())

@@ -107,7 +107,7 @@ def test_what_is_new_or_changed_is_rebuilt_and_the_rest_keeps_its_state(house: H
     kept = {trace: paths(stepping, trace) for trace in ("spend/aggregate", "places/join/left", "places/join/right", "places/aggregate-2")}
     old = paths(stepping, "old/rows")
     stepping.close()
-    stepping = house.start(with_sink, changed="rebuild")
+    stepping = house.start(with_sink, on_change="rebuild")
     assert all(kept.values()) and {trace: paths(stepping, trace) for trace in kept} == kept
     assert set(stepping.takeover.kept) == {"spend/aggregate", "places/join", "places/aggregate-2"}
     house.check(after)
@@ -133,7 +133,7 @@ def test_what_is_new_or_changed_is_rebuilt_and_the_rest_keeps_its_state(house: H
     stepping = house.start(with_sink)  # the same program: no change
     assert not stepping.takeover.epoch
     stepping.close()
-    stepping = house.start(before, changed="rebuild")
+    stepping = house.start(before, on_change="rebuild")
     stepping.close()
     house.check(before)
     assert "dear/regroup@3" in ns.open(house.home).image.traces
@@ -149,7 +149,7 @@ def test_a_rebuild_that_fails_leaves_the_home_to_the_program_before(house: House
         flow.view("wrong", orders.select(broken("price")))
 
     with pytest.raises(ns.Failed):
-        house.start(failing, changed="rebuild")
+        house.start(failing, on_change="rebuild")
     stepping = house.start(before)
     house.step(stepping, orders=[("bob", 1, "pen")])
     stepping.close()
@@ -161,9 +161,9 @@ def test_input_that_was_trimmed_cannot_be_computed_from_again(house: House) -> N
     stepping.journal.append(Trimmed("orders", 1))
     stepping.close()
     with pytest.raises(ns.Invalid, match='the input of "orders" up to epoch 1 was deleted'):
-        house.start(after, changed="rebuild")
+        house.start(after, on_change="rebuild")
     with pytest.raises(ns.Invalid, match='"orders" may take rows back that it never saw'):
-        house.start(after, changed="discard")
+        house.start(after, on_change="discard")
 
 
 def test_what_was_discarded_begins_empty_and_says_so(quick: SparkSession, tmp_path: Path) -> None:
@@ -211,14 +211,14 @@ def test_a_column_that_nobody_asks_for_is_no_change_and_is_null_in_what_was_ther
         before(flow, orders, users)
         flow.view("notes", orders.groupBy("note").count())
 
-    stepping = house.start(noted, schema=schema, changed="rebuild")
+    stepping = house.start(noted, schema=schema, on_change="rebuild")
     house.step(stepping, orders=[("bob", 1, "pen", "soon")])
     stepping.close()
     house.rows["orders"] = [(*row, None) if len(row) == 3 else row for row in house.rows["orders"]]
     house.check(noted, schema)
 
     wider = schema.replace("price int", "price bigint")
-    stepping = house.start(noted, schema=wider, changed="rebuild")
+    stepping = house.start(noted, schema=wider, on_change="rebuild")
     stepping.close()
     assert "notes/aggregate" in stepping.takeover.kept and "spend/aggregate@2" in stepping.takeover.rebuilt
     house.check(noted, wider)
@@ -238,7 +238,7 @@ def test_what_goes_by_event_time_is_rebuilt_epoch_by_epoch(quick: SparkSession, 
         return stepping
 
     run("changed", keys, slice(0, 3))
-    takeover = run("changed", event_time.program, slice(3, None), changed="rebuild").takeover
+    takeover = run("changed", event_time.program, slice(3, None), on_change="rebuild").takeover
     assert takeover.kept == ("keys/aggregate",) and takeover.epoch == 3
     run("fresh", event_time.program, slice(0, None))
     changed, fresh = ns.open(tmp_path / "changed"), ns.open(tmp_path / "fresh")

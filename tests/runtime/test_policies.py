@@ -67,6 +67,13 @@ def test_under_gap_lost_state_is_forgotten_and_the_flow_goes_on(shop: Shop) -> N
     assert ns.open(shop.home).image.declared.policy == "log-structured"  # type: ignore[union-attr]
 
 
+def test_a_start_that_was_killed_while_it_recovered_does_not_change_what_the_loss_means(shop: Shop) -> None:
+    shop.run(GAP, 1, 2, 3)
+    shutil.rmtree(shop.home / "layers")
+    begin(replace(shop.flow.program(), policy=LOG_STRUCTURED), shop.home, 2).outlet.close()
+    assert shop.run(LOG_STRUCTURED, 4).recovered.recomputed == 0 and shop.counts() == {0: 1}
+
+
 def test_a_sink_promises_what_the_policy_of_the_run_can_keep(shop: Shop) -> None:
     program = shop.flow.program()
     assert program.promises()["out"].guarantee == "precise"

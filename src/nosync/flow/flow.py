@@ -29,7 +29,7 @@ from nosync.model.sink import BoundSink, Promise, Sink
 from nosync.model.source import Source
 from nosync.observe.drawing import drawn
 from nosync.observe.text import in_words
-from nosync.runtime.change import CHOICES, Changed, OtherSettings
+from nosync.runtime.change import CHOICES, OnChange, OtherSettings
 from nosync.runtime.durability import durability_of
 from nosync.runtime.program import Program
 from nosync.runtime.run import Run
@@ -201,7 +201,7 @@ class Flow:
         remote: str | None = None,
         recover_within: str | None = None,
         max_unshipped_bytes: int = LOG_STRUCTURED.most_unshipped_bytes,
-        on_change: Changed = "refuse",
+        on_change: OnChange = "refuse",
         on_other_settings: OtherSettings = "refuse",
     ) -> Run:
         """Starts the flow on a home folder; one that was used before goes on where it stopped, and a run that is still going there is

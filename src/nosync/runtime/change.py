@@ -14,7 +14,7 @@ from nosync.journal.entries import Declared
 from nosync.model.errors import Invalid
 from nosync.model.identifiers import Epoch
 
-Changed = Literal["refuse", "rebuild", "discard"]
+OnChange = Literal["refuse", "rebuild", "discard"]
 CHOICES = ("refuse", "rebuild", "discard")
 OtherSettings = Literal["refuse", "accept"]
 AGAIN = re.compile(r"@\d+$")
@@ -122,9 +122,9 @@ def check_settings(old: Mapping[str, str], new: Mapping[str, str], accepted: Oth
     )
 
 
-def check_choice(found: Difference, changed: Changed, epoch: Epoch) -> None:
+def check_choice(found: Difference, on_change: OnChange, epoch: Epoch) -> None:
     """Refuses to go on with a changed program unless the caller said how."""
-    if changed == "refuse" and found:
+    if on_change == "refuse" and found:
         keeping = f"{len(found.kept)} of {len(found.kept) + len(found.fresh)} operators keep their state"
         raise Invalid(
             f"the program has changed since epoch {epoch}: {found}",

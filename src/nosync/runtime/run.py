@@ -19,7 +19,7 @@ from nosync.observe.drawing import drawn
 from nosync.observe.figures import figures_of
 from nosync.observe.text import in_words
 from nosync.recovery.restore import Recovered
-from nosync.runtime.change import Changed
+from nosync.runtime.change import OnChange
 from nosync.runtime.durability import DURABILITY, Durability
 from nosync.runtime.loop import IDLE_SECONDS, Loop
 from nosync.runtime.program import Program, record_of
@@ -45,10 +45,10 @@ class Run:
         shards: int | None,
         trigger: Trigger,
         durability: Durability = DURABILITY,
-        changed: Changed = "refuse",
+        on_change: OnChange = "refuse",
     ) -> None:
         remote = open_remote(durability.remote) if durability.remote else None
-        self._starting = begin(program, home, shards, remote, changed=changed, detached=durability.detached)
+        self._starting = begin(program, home, shards, remote, on_change=on_change, detached=durability.detached)
         self._program = self._starting.program
         self._loop = Loop(self._starting, trigger)
 

@@ -27,7 +27,7 @@ from nosync.recovery.preflight import history_of
 from nosync.recovery.restore import Recovered, Report, check_recoverable, recover, unreported
 from nosync.recovery.survey import doubtful
 from nosync.recovery.suspicion import cleared, suspected
-from nosync.runtime.change import Changed, check_choice, check_same_flow, check_settings
+from nosync.runtime.change import OnChange, check_choice, check_same_flow, check_settings
 from nosync.runtime.outlet import LayerOutlet
 from nosync.runtime.program import Program, marks_of
 from nosync.runtime.stepping import Stepping
@@ -50,7 +50,7 @@ def begin(
     clock: Clock = time.time,
     wide_bytes: int = WIDE_BYTES,
     disk: LocalDisk | None = None,
-    changed: Changed = "refuse",
+    on_change: OnChange = "refuse",
     detached: bool = False,
 ) -> "Starting":
     """Checks, fences every other run of the flow, and declares the program. Sources and sinks are open then."""
@@ -59,23 +59,23 @@ def begin(
     make_folder(home)
     check_home(program.spark, home)
     runner = this_process(clock())
-    _check(program, disk, remote, shards, changed, detached, runner.boot)
+    _check(program, disk, remote, shards, on_change, detached, runner.boot)
     journal = Journal(disk, remote, runner, detached)
     lost_under = policy_before(journal.image.declared, program.policy)
-    program, shards, change = _declare(program, journal, shards, changed)
+    program, shards, change = _declare(program, journal, shards, on_change)
     engine = SparkEngine(program, str(home), journal.run, shards, wide_bytes)
-    starting = Starting(program, home, disk, remote, journal, engine, shards, runner.boot, change, changed, lost_under, clock)
+    starting = Starting(program, home, disk, remote, journal, engine, shards, runner.boot, change, on_change, lost_under, clock)
     starting.start_sources()
     starting.open_sinks()
     return starting
 
 
 def _check(
-    program: Program, disk: LocalDisk, remote: Remote | None, shards: int | None, changed: Changed, detached: bool, boot: str
+    program: Program, disk: LocalDisk, remote: Remote | None, shards: int | None, on_change: OnChange, detached: bool, boot: str
 ) -> None:
     """Before anybody is fenced: whether this program can go on with what is there."""
     chain = history_of(disk.root, disk, remote, detached)
-    found = _change(program, chain.image(), shards, changed)
+    found = _change(program, chain.image(), shards, on_change)
     if found is not None:
         doubted = doubtful(chain, synced_number(disk, chain), boot)
         shape = replace(found[0].shape(), policy=policy_before(chain.image().declared, program.policy))
@@ -87,7 +87,7 @@ def policy_before(declared: Declared | None, chosen: Policy) -> Policy:
     return policy_named(declared.policy) if declared is not None else chosen
 
 
-def _change(program: Program, image: Image, shards: int | None, changed: Changed) -> tuple[Program, Change] | None:
+def _change(program: Program, image: Image, shards: int | None, on_change: OnChange) -> tuple[Program, Change] | None:
     """The program under the home's names, and what going on with it means for the state of an image; None where there is none yet."""
     if image.declared is None:
         return None
@@ -96,14 +96,14 @@ def _change(program: Program, image: Image, shards: int | None, changed: Changed
     check_same_flow(image.declared, change.declaration)
     check_settings(image.declared.settings, change.declaration.settings, program.on_other_settings)
     if change.difference and image.epoch:
-        check_choice(change.difference, changed, image.epoch)
-        check_possible(change, changed, image)
+        check_choice(change.difference, on_change, image.epoch)
+        check_possible(change, on_change, image)
     return program, change
 
 
-def _declare(program: Program, journal: Journal, shards: int | None, changed: Changed) -> tuple[Program, int, Change | None]:
+def _declare(program: Program, journal: Journal, shards: int | None, on_change: OnChange) -> tuple[Program, int, Change | None]:
     """Records the program, unless it has to take over first: then with what that leads to."""
-    found = _change(program, journal.image, shards, changed)
+    found = _change(program, journal.image, shards, on_change)
     if found is None:
         declaration = program.declaration(shards or program.spark.sparkContext.defaultParallelism)
     else:
@@ -111,7 +111,9 @@ def _declare(program: Program, journal: Journal, shards: int | None, changed: Ch
         declaration = change.declaration
         if change.difference and journal.image.epoch:
             return program, declaration.shards, change
-    if journal.image.declared != declaration:
+    if (before := journal.image.declared) is not None:
+        declaration = replace(declaration, policy=before.policy)  # until all is recovered that was lost under it
+    if before != declaration:
         journal.append(declaration)
     return program, declaration.shards, None
 
@@ -129,7 +131,7 @@ class Starting:
     shards: int
     boot: str
     change: Change | None
-    changed: Changed
+    on_change: OnChange
     lost_under: Policy
     clock: Clock
 
@@ -160,11 +162,18 @@ class Starting:
         if recovered.rolled_back:
             self.start_sources()
         taking = Taking(self.journal, self.disk, self.remote, self.engine, report)
-        takeover = taking.take_over(self.change, self.changed) if self.change else Takeover()
+        takeover = taking.take_over(self.change, self.on_change) if self.change else Takeover()
+        self._declare_policy()
         return Stepping(
             self.program, self.home, self.disk, self.remote, self.journal, self.engine, self.outlet, self.troubles,
             recovered, takeover, self.shards, self.clock,
         )  # fmt: skip
+
+    def _declare_policy(self) -> None:
+        """From here on, what is lost is lost under the policy of this run."""
+        declared = self.image.declared
+        if declared is not None and declared.policy != self.program.policy.name:
+            self.journal.append(replace(declared, policy=self.program.policy.name))
 
     def _recover(self, report: Report) -> Recovered:
         doubted = doubtful(self.journal.chain, synced_number(self.disk, self.journal.chain), self.boot)

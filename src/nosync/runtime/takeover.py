@@ -20,7 +20,7 @@ from nosync.model.status import Recovery
 from nosync.model.store import Disk, Remote
 from nosync.model.watermark import newest
 from nosync.recovery.restore import Report
-from nosync.runtime.change import Changed, Difference, base
+from nosync.runtime.change import Difference, OnChange, base
 from nosync.state.cover import cover
 from nosync.tiers.host import HostTier
 
@@ -54,10 +54,10 @@ class Takeover:
     dropped: tuple[str, ...] = ()
 
 
-def check_possible(change: Change, changed: Changed, image: Image) -> None:
+def check_possible(change: Change, on_change: OnChange, image: Image) -> None:
     """Refuses what could not be carried out, before anybody is fenced."""
     known = image.declared.sinks if image.declared else {}
-    for sink in change.sinks if changed == "rebuild" else ():
+    for sink in change.sinks if on_change == "rebuild" else ():
         if sink in known:
             raise Invalid(
                 f'sink "{sink}" cannot be rebuilt: its target has what the query before gave',
@@ -65,19 +65,19 @@ def check_possible(change: Change, changed: Changed, image: Image) -> None:
                 "to send only what changes from now on.",
             )
     trimmed = {source: image.trimmed[source] for source in sorted(change.sources) if image.trimmed.get(source)}
-    if changed == "rebuild" and trimmed:
+    if on_change == "rebuild" and trimmed:
         source, epoch = next(iter(trimmed.items()))
         names = ", ".join(f'"{base(name)}"' for name in change.difference.fresh)
         raise Invalid(
             f'{names} cannot be rebuilt: the input of "{source}" up to epoch {epoch} was deleted once it was no longer needed',
             hint='Pass on_change="discard" to let it begin empty, or start on a new home with all input.',
         )
-    if changed == "rebuild" and change.recorded:
+    if on_change == "rebuild" and change.recorded:
         raise Invalid(
             f'"{base(change.recorded[0])}" is not deterministic: neither it nor what is new behind it can be computed again',
             hint='Pass on_change="discard", or start on a new home.',
         )
-    if changed == "discard" and change.doubts:
+    if on_change == "discard" and change.doubts:
         name, reason = next(iter(change.doubts.items()))
         raise Invalid(f'"{base(name)}" cannot begin empty: {reason}', hint='Pass on_change="rebuild".')
 
@@ -92,9 +92,9 @@ class Taking:
     engine: Engine
     report: Report
 
-    def take_over(self, change: Change, changed: Changed) -> Takeover:
+    def take_over(self, change: Change, on_change: OnChange) -> Takeover:
         epoch, found = self.journal.image.epoch, change.difference
-        rebuilding = changed == "rebuild" and bool(change.targets)
+        rebuilding = on_change == "rebuild" and bool(change.targets)
         layers, seen = self._rebuilt(change, epoch) if rebuilding else ((), [])
         host = HostTier(self.journal, self.disk)
         host.step()  # no restart of the host may lead back behind this
