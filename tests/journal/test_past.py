@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from nosync.journal.entries import Computed, Opened
+from nosync.journal.entries import Computed, Merged, Opened
 from nosync.journal.journal import Journal
 from nosync.journal.names import SEGMENTS
 from nosync.journal.past import TieredReader, image_at, openings, recent_image, rolled_openings_of, whole_image
@@ -28,15 +28,18 @@ class Outage:
         raise Unavailable(f"{call}: the network is down")
 
 
+def diffs(lower: int, upper: int) -> LayerInfo:
+    return LayerInfo("v", ALL_HASHES, lower, upper, "diffs", f"layers/v/0-f/{lower}-{upper}.arrow", 1, 1, "")
+
+
 @pytest.fixture
 def journal(tmp_path: Path) -> Journal:
     remote = open_remote(f"memory://{uuid4().hex}")
     journal = Journal(LocalDisk(tmp_path, fsync=lambda descriptor: None), remote, Runner(1, "host", "boot", 0.0, "00000001"))
     roller = Roller(journal, journal.disk, remote, 10)
     for epoch in range(1, 41):
-        layer = LayerInfo("v", ALL_HASHES, epoch, epoch + 1, "diffs", f"layers/v/0-f/{epoch}.arrow", 1, 1, "")
         journal.append(Opened(epoch, 0.0, {"s": {"number": epoch}}))
-        journal.append(Computed(epoch, (layer,), {}, {}))
+        journal.append(Computed(epoch, (diffs(epoch, epoch + 1),), {}, {}))
         journal.ship()
         roller.step(journal.number)
     return journal
@@ -79,6 +82,22 @@ def test_an_old_epoch_is_read_without_what_came_long_after_it(journal: Journal) 
     for name in sorted(journal.disk.sizes(SEGMENTS))[3:-1]:
         journal.disk.replace(name, b"torn")
     assert image_at(TieredReader(journal.disk), *journal.snapshot(), 3).covers("v", 3)[ALL_HASHES]
+
+
+def test_epochs_that_came_while_the_tiers_lagged_behind_a_roll_up_are_read_as_of_themselves(tmp_path: Path) -> None:
+    """What is rolled up was chosen long before: since then epochs went on, and a merged layer stands for all of them."""
+    journal = Journal(LocalDisk(tmp_path, fsync=lambda descriptor: None), None, Runner(1, "host", "boot", 0.0, "00000001"))
+    roller = Roller(journal, journal.disk, None, 10)
+    for epoch in range(1, 21):
+        journal.append(Opened(epoch, 0.0, {}))
+        journal.append(Computed(epoch, (diffs(epoch, epoch + 1),), {}, {}))
+        roller.step(0)
+    journal.append(Merged(diffs(1, 21)))
+    assert roller.step(journal.number) and journal.base < 20
+    for epoch in range(1, 20):
+        image, base = journal.snapshot()
+        found = image_at(TieredReader(journal.disk), image, base, epoch).covers("v", epoch)[ALL_HASHES]
+        assert sorted(layer.lower for layer in found) == list(range(1, epoch + 1))
 
 
 def test_who_reads_the_past_holds_up_nobody(journal: Journal) -> None:

@@ -237,17 +237,18 @@ class Image:
         return [layer for ranges in self.traces.values() for layers in ranges.values() for layer in layers]
 
     def forget_past(self, keep_from: Epoch) -> None:
-        """Leaves the newest covers, and what belongs to epochs from `keep_from` on."""
+        """Leaves the newest covers, and what it takes to read epochs from the one before `keep_from` on."""
+        since = min(self.epoch, Epoch(keep_from - 1))
         for trace, ranges in self.traces.items():
             for held, layers in ranges.items():
-                newest = {layer.path for layer in self.newest.get(trace, {}).get(held, ())}
-                ranges[held] = [layer for layer in layers if layer.lower >= keep_from or layer.path in newest]
+                needed = {layer.path for layer in (*self.newest.get(trace, {}).get(held, ()), *cover(layers, since))}
+                ranges[held] = [layer for layer in layers if layer.lower >= keep_from or layer.path in needed]
         for known in (self.opened, self.opened_in, self.computed, self.computed_in):
             for epoch in [epoch for epoch in known if epoch < keep_from]:
                 del known[epoch]
         ends = {layer.upper - 1 for layer in self.newest_layers()}
         self.seen = {epoch: seen for epoch, seen in self.seen.items() if epoch > self.epoch - RECENT or epoch in ends}
-        self.since = max(self.since, self.epoch)
+        self.since = max(self.since, since)
 
     def copy(self) -> "Image":
         """One that may be changed while this one is read."""
