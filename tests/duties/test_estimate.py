@@ -51,6 +51,14 @@ def test_the_pace_follows_what_is_measured() -> None:
     assert meter.pace.epoch_seconds == pytest.approx(7.0, rel=0.01)
 
 
+NOT_OURS = (None, b"", b"{", b"[]", b'{"other": 1}', b'{"epoch_seconds": "1"}', b'{"epoch_seconds": NaN}', b'{"object_seconds": 0}')
+
+
+@pytest.mark.parametrize("content", NOT_OURS)
+def test_a_pace_that_nobody_wrote_is_a_guess(content: bytes | None) -> None:
+    assert Pace.from_bytes(content) == Pace()
+
+
 class Flow:
     def __init__(self, home: Path, within: float | None) -> None:
         self.disk, self.remote = LocalDisk(home, fsync=lambda descriptor: None), open_remote(f"memory://{uuid4().hex}")
@@ -89,5 +97,9 @@ def test_an_aim_is_held_to_by_rolling_up_and_merging_earlier(tmp_path: Path, wit
     read = len(flow.remote.sizes(RECORDS))
     assert (read <= 2 * LEAST_RECORDS) == (within is not None)
     assert estimate.effort.records in range(read - 2, read + 3) and estimate.effort.layers <= len(flow.remote.sizes(LAYERS))
+    flow.upkeep.estimated = 0.0
+    flow.upkeep.tidy()
+    again = Upkeep(flow.journal, flow.disk, flow.remote, {}, None, {})  # type: ignore[arg-type]
+    assert again.meter.pace == flow.upkeep.meter.pace == estimate.pace
     live = Live("1.a", "running", "Running", estimate=estimate)
     assert Live.from_bytes(live.to_bytes()) == live

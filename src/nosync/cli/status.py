@@ -93,7 +93,9 @@ def _estimated(value: dict[str, Any]) -> str:
     effort, within = value["effort"], value["within"]
     aim = f" of {within:g} s" if within and value["kept"] else f", not within {within:g} s" if within else ""
     objects = effort["records"] + effort["layers"]
-    return f"about {value['seconds']:g} s{aim}: {objects:,} objects, {size(effort['bytes'])}, {effort['epochs']:,} epochs"
+    each, speed, epoch = (value["pace"][name] for name in ("object_seconds", "bytes_per_second", "epoch_seconds"))
+    measured = f"{1e3 * each:.0f} ms an object, {size(int(speed))}/s, {epoch:.2g} s an epoch"
+    return f"about {value['seconds']:g} s{aim}: {objects:,} objects, {size(effort['bytes'])}, {effort['epochs']:,} epochs; at {measured}"
 
 
 def _iso(at: float) -> str:

@@ -20,7 +20,7 @@ from nosync.journal.past import TieredReader, recent_image
 from nosync.journal.rolling import ROLL_RECORDS, Roller
 from nosync.journal.taken import MarksOf
 from nosync.model.errors import OutcomeUnknown, Unavailable
-from nosync.model.estimate import LEAST_RECORDS, Effort, Estimate, Meter, allowance, seconds_for
+from nosync.model.estimate import LEAST_RECORDS, PACE, Effort, Estimate, Meter, Pace, allowance, seconds_for
 from nosync.model.identifiers import NO_EPOCH, NO_RECORD, Epoch, RecordNumber
 from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.policy import Policy, Tier
@@ -63,7 +63,7 @@ class Upkeep:
     ) -> None:
         self.clock, self.now, self.retention = clock, now, retention
         self.journal, self.disk, self.remote = journal, disk, remote
-        self.policy, self.meter = policy, Meter()
+        self.policy, self.meter = policy, Meter(Pace.from_bytes(disk.read(PACE)))
         self._build_tiers({tier.survives: tier for tier in policy.tiers(remote is not None)}, carrier)
         self.releaser = Releaser(journal, sinks, outlet, policy, self.standings)
         self.trimmer = Trimmer(journal, sources, self.may_go, self.standings, trim_batch)
@@ -134,14 +134,15 @@ class Upkeep:
 
     def tidy(self) -> bool:
         """Thins, trims, rolls up, and sweeps: now and then it looks for what was left behind lately."""
-        if self.clock() - self.estimated >= ESTIMATE_SECONDS:
+        due = self.clock() - self.estimated >= ESTIMATE_SECONDS
+        if due:
             self.measure()
         self._tell_readers()
         self._thin()
         everywhere = RecordNumber(boundary(self.journal.number, record_holds(self.standings())))
         if self.journal.image.epoch >= self.looked + LOOK_EPOCHS:
             self.look_for_orphans(far=False)
-        parts: list[Duty] = [partial(sweeper.step, everywhere) for sweeper in self.sweepers]
+        parts: list[Duty] = [partial(sweeper.step, everywhere) for sweeper in self.sweepers] + [self._keep_pace] * due
         return _each([*parts, self.trimmer.step, partial(self.roller.step, min(everywhere, self._noticed())), self._look])
 
     def _look(self) -> bool:
@@ -179,7 +180,12 @@ class Upkeep:
             self.layers.most_layers, kept = allowed.layers, allowed.kept
             recorded = max(1, self.journal.shipped - self.journal.base) / max(1, effort.records)  # records in an object
             self.roller.every = max(LEAST_RECORDS, min(self.roll_records, int(allowed.records * recorded)))
-        self.estimate = Estimate(round(seconds_for(effort, pace), 1), self.recover_within, kept, effort)
+        self.estimate = Estimate(round(seconds_for(effort, pace), 1), self.recover_within, kept, effort, pace)
+
+    def _keep_pace(self) -> bool:
+        """The next run starts with what this one has measured."""
+        self.disk.replace(PACE, self.meter.pace.to_bytes())
+        return False
 
     def look_for_orphans(self, far: bool = True) -> int:
         """Among layers of recent epochs; after a start, of the last roll-ups too (`far`). Older ones were looked at before."""

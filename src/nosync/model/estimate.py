@@ -2,10 +2,15 @@
 
 A recovery reads the journal's newest objects, fetches the layers of the newest state, and computes again what is not there. No I/O, no
 clock: whoever ships says what it took.
+
+    HOME/pace   one JSON object, replaced whole: what was measured, for the next run (`Pace`). Losing it loses nothing.
 """
 
-from dataclasses import dataclass, replace
+import json
+import math
+from dataclasses import asdict, dataclass, replace
 
+PACE = "pace"
 AT_ONCE = 16  # requests under way (see `store.objects`)
 SMALL = 256 << 10  # bytes up to which a transfer says more about requests than about bytes
 WEIGHT = 0.2  # of what was measured last
@@ -20,6 +25,19 @@ class Pace:
     object_seconds: float = 0.05
     bytes_per_second: float = 50e6
     epoch_seconds: float = 1.0
+
+    def to_bytes(self) -> bytes:
+        return json.dumps(asdict(self)).encode()
+
+    @staticmethod
+    def from_bytes(content: bytes | None) -> "Pace":
+        """Guesses for what is missing or not ours."""
+        try:
+            found = Pace(**json.loads(content or b"{}"))
+            good = all(type(value) in (int, float) and math.isfinite(value) and value > 0 for value in asdict(found).values())
+        except (ValueError, TypeError):
+            good = False
+        return found if good else Pace()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +61,15 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """From the remote, if the site were lost now. `kept`: whether it can be done `within` the seconds that were asked for."""
+    """From the remote, if the site were lost now. `kept`: whether it can be done `within` the seconds that were asked for. `pace` is what
+    it was reckoned by.
+    """
 
     seconds: float
     within: float | None
     kept: bool
     effort: Effort
+    pace: Pace
 
 
 def seconds_for(effort: Effort, pace: Pace) -> float:
@@ -69,8 +90,8 @@ def _fixed(effort: Effort, pace: Pace) -> float:
 class Meter:
     """Takes what was measured into the pace, the last with most weight."""
 
-    def __init__(self) -> None:
-        self.pace = Pace()
+    def __init__(self, pace: Pace | None = None) -> None:
+        self.pace = pace or Pace()
 
     def transfer(self, requests: int, size: int, seconds: float) -> None:
         """Some requests, one after the other, that moved so many bytes."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from nosync.model.estimate import Effort, Estimate
+from nosync.model.estimate import Effort, Estimate, Pace
 from nosync.model.safety import Standing
 from nosync.model.sizes import size_of
 
@@ -80,10 +80,14 @@ class Live:
             recovery, estimate = facts.pop("recovery"), facts.pop("estimate")
             return Live(
                 **facts, tiers=tiers, troubles=troubles, recovery=Recovery(**recovery) if recovery else None,
-                estimate=Estimate(**estimate | {"effort": Effort(**estimate["effort"])}) if estimate else None,
+                estimate=_estimate(estimate) if estimate else None,
             )  # fmt: skip
         except (ValueError, TypeError, KeyError, AttributeError):
             return None
+
+
+def _estimate(facts: dict[str, Any]) -> Estimate:
+    return Estimate(**facts | {"effort": Effort(**facts["effort"]), "pace": Pace(**facts["pace"])})
 
 
 @dataclass(frozen=True, slots=True)

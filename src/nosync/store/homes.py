@@ -6,7 +6,7 @@ from nosync.journal.names import INPUT, LAYERS, RUNS
 from nosync.model.errors import Invalid
 from nosync.store.disk import BEGINNING
 
-OWN = {RUNS, "journal", LAYERS, INPUT, "synced", "suspect", "lost+found"}  # what a folder may hold before its first run is recorded
+OWN = {RUNS, "journal", LAYERS, INPUT, "synced", "suspect", "pace", "lost+found"}  # what a folder may hold before its first run is recorded
 
 
 def check_folder(folder: Path) -> None:
