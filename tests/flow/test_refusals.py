@@ -1,12 +1,13 @@
 """Mistakes in a program: an error of ours at declaration or start, whose first line says what to change. No Java stack trace."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming import StatefulProcessor
 
 import nosync as ns
 
@@ -44,9 +45,29 @@ def test_an_undeclared_nondeterministic_function_is_refused(flow: ns.Flow, rows:
     assert "not deterministic" in first_line(error)
 
 
+class Processor(StatefulProcessor):
+    """A program of Spark's arbitrary stateful processing."""
+
+    def init(self, handle: Any) -> None: ...
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:
+        yield from rows
+
+    def close(self) -> None: ...
+
+
+def with_state(key: Any, rows: Any, state: Any) -> Iterator[Any]:
+    yield from rows
+
+
 PIECES: dict[str, Callable[[DataFrame], DataFrame]] = {
     "a sample": lambda rows: rows.sample(0.5, seed=1),
     "mapInPandas": lambda rows: rows.mapInPandas(lambda batches: batches, "k string, x int, at timestamp"),
+    "transformWithState": lambda rows: rows.groupBy("k").transformWithState(Processor(), "k string, x int", "Update", "None"),
+    "transformWithState,": lambda rows: rows.groupBy("k").transformWithStateInPandas(Processor(), "k string, x int", "Update", "None"),
+    "applyInPandasWithState": lambda rows: rows.groupBy("k").applyInPandasWithState(
+        with_state, "k string, x int", "n int", "update", "NoTimeout"
+    ),
     "mapInArrow": lambda rows: rows.mapInArrow(lambda batches: batches, "k string, x int, at timestamp"),
 }
 
@@ -74,7 +95,7 @@ def test_drop_duplicates_is_taken_as_spark_takes_it_in_batch(flow: ns.Flow, rows
     [
         (lambda rows, view: rows.withWatermark("at", "2 hours"), 'source "s" has a watermark already ("at", 3600 seconds)'),
         (lambda rows, view: rows.withWatermark("x", "1 hour"), "the column is int, not a timestamp"),
-        (lambda rows, view: rows.where("x > 1").withWatermark("at", "1 hour"), "not those of a source any more, but filtered"),
+        (lambda rows, view: rows.where("at < '2030-01-01'").withWatermark("at", "1 hour"), "rows are left out by their event time"),
         (lambda rows, view: view.withWatermark("at", "1 hour"), 'the column is one of view "v", not of a source'),
         (lambda rows, view: rows.groupBy("at").count().withWatermark("at", "1 hour"), "any more, but behind Aggregate"),
         (lambda rows, view: rows.withColumn("at", F.col("at") + F.expr("interval 1 day")).withWatermark("at", "1 hour"), "is computed"),

@@ -1,8 +1,9 @@
 """`df.withWatermark(column, delay)` on the DataFrame of a source says what `flow.source(..., watermark=)` says.
 
 Spark takes a watermark out of every plan that does not read one of its own streams, as soon as it is said. So the method of PySpark's
-class is replaced, once, by one that looks first whether the DataFrame is that of a flow's source; any other is left to Spark. What it
-returns has the same columns, also for expressions that were made before; only the one of the event time bears the mark.
+class is replaced, once, by one that looks first whether the DataFrame is that of a flow's source, some of its rows or columns left out;
+any other is left to Spark. What it returns has the same columns, also for expressions that were made before; only the one of the event
+time bears the mark. Event time is that of all rows of the source: so a filter by the event time itself is refused in front of it.
 """
 
 from collections.abc import Callable
@@ -18,12 +19,12 @@ from nosync.compile.compiler import Compiler
 from nosync.compile.event_time import MARK, is_time
 from nosync.compile.ledger import LedgerNode
 from nosync.graph.nodes import SourceNode
-from nosync.model.columns import REASON
 from nosync.model.errors import Invalid, Refused
 from nosync.model.watermark import microseconds
 
-PASSED = ("Project", "SubqueryAlias", "View", "Repartition", "RepartitionByExpression")
+PASSED = ("Project", "Filter", "SubqueryAlias", "View", "Repartition", "RepartitionByExpression")
 WAY_OUT = 'Say it right behind flow.source(...), or there: flow.source(..., watermark=("at", "10 seconds")).'
+BEFORE = "Say it before the filter: rows that it leaves out move event time on too. Or leave such rows out before they reach the source."
 sparks_own: Callable[[DataFrame, str, str], DataFrame] = ClassicDataFrame.withWatermark  # type: ignore[assignment]
 
 
@@ -59,7 +60,9 @@ def _origin(frame: DataFrame, plan: Java, name: str) -> tuple[SourceNode, str]:
     """The source and its column that a column is, whatever it is called by now."""
     said = f'withWatermark("{name}", ...)'
     wanted = next(a for a in items(plan.output()) if str(a.name()) == name).exprId()
-    while kind(plan) in PASSED or _is_ledger(frame, plan):
+    while kind(plan) in PASSED:
+        if kind(plan) == "Filter" and any(a.exprId() == wanted for a in items(plan.condition().references().toSeq())):
+            raise Refused(f"{said}: rows are left out by their event time, {plan.condition().sql()}", hint=BEFORE)
         if kind(plan) == "Project":
             [found] = [column for column in items(plan.projectList()) if column.exprId() == wanted]
             inner = found.child() if kind(found) == "Alias" else found
@@ -69,20 +72,12 @@ def _origin(frame: DataFrame, plan: Java, name: str) -> tuple[SourceNode, str]:
         plan = children(plan)[0]
     compiler = owned(frame.sparkSession, plan)
     if not isinstance(compiler, Compiler):
-        step = "filtered" if kind(plan) == "Filter" else f"behind {plan.nodeName()}"
-        raise Refused(f"{said}: the rows are not those of a source any more, but {step}", hint=WAY_OUT)
+        raise Refused(f"{said}: the rows are not those of a source any more, but behind {plan.nodeName()}", hint=WAY_OUT)
     node = compiler.leaves[plan.rdd().id()]
     source = compiler.graph.sources[node.view] if isinstance(node, LedgerNode) else node
     if not isinstance(source, SourceNode) or source.static is not None:
         raise Refused(f'{said}: the column is one of view "{source.name}", not of a source', hint=WAY_OUT)
     return source, next(str(a.name()) for a in items(plan.output()) if a.exprId() == wanted)
-
-
-def _is_ledger(frame: DataFrame, plan: Java) -> bool:
-    """Whether this is where a ledger's refused rows are left out: part of the source."""
-    below = children(plan)
-    compiler = owned(frame.sparkSession, below[0]) if kind(plan) == "Filter" and below else None
-    return isinstance(compiler, Compiler) and isinstance(compiler.leaves[below[0].rdd().id()], LedgerNode) and REASON in str(plan)
 
 
 def _marked(frame: DataFrame, plan: Java, name: str) -> DataFrame:
