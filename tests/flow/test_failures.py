@@ -100,7 +100,7 @@ def test_a_sum_that_overflows_is_reported_in_one_line(spark: SparkSession, tmp_p
 
 def test_a_kept_sum_that_overflows_is_an_error_for_its_reader_until_it_fits_again(spark: SparkSession, tmp_path: Path) -> None:
     flow = ns.Flow("shop", spark)
-    source = ns.memory("x bigint")
+    source = ns.memory("x bigint", removals=True)
     flow.view("total", flow.source("s", source).agg(F.sum("x").alias("t")))
     with flow.start(home=tmp_path) as run:
         source.add([(2**62,), (2**62,)])

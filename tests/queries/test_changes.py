@@ -190,7 +190,7 @@ def test_rows_of_any_type_are_known_again(quick: SparkSession, tmp_path: Path) -
     when = datetime.datetime(2024, 5, 1, 12, 30)
     whole = (Decimal("1.500"), when, [0.5, None], {"x": when.date(), "y": None}, b"1")
     rich = [(1, whole), (2, None), (None, (None, None, None, {}, None))]
-    flow, given = ns.Flow("rich", quick), {"keyed": ns.memory(schema), "rows": ns.memory("op int, " + schema)}
+    flow, given = ns.Flow("rich", quick), {"keyed": ns.memory(schema, removals=True), "rows": ns.memory("op int, " + schema)}
     for name, options in (("keyed", {"key": "id"}), ("rows", {"op_column": "op"})):
         flow.view(f"v_{name}", flow.source(name, given[name], **options))
     with flow.start(tmp_path, shards=1) as run:
@@ -262,3 +262,33 @@ def test_a_mistake_in_declaring_changes_is_reported_at_once(quick: SparkSession,
     with pytest.raises(ns.Invalid, match=words):
         flow.source("s", ns.memory(schema), **options)
     flow.source("s", ns.memory("id int"), key="id")
+
+
+def test_a_row_that_is_not_there_cannot_be_removed_whoever_says_so(quick: SparkSession, tmp_path: Path) -> None:
+    """A source without a key or words, but with removals: also after a stop, and where layers are lost."""
+    home = tmp_path / "home"
+    for number, (added, removed) in enumerate([(["a", "a", "b"], ["c"]), (["c"], ["a", "b", "b"])], start=1):
+        flow, given = ns.Flow("counted", quick), ns.memory("k string", removals=True)
+        counts = flow.source("s", given).groupBy("k").count()
+        flow.view("v", counts)
+        life = begin(flow.program(), home, 2).recover()
+        given.remove([(k,) for k in removed])
+        given.add([(k,) for k in added])
+        step = life.step()
+        assert step is not None and [source["rejectedRows"] for source in step["sources"]] == [1]
+        life.close()
+        for layer in ns.open(home).image.layers():
+            if layer.range == shard_ranges(2)[number - 1]:
+                (home / layer.path).unlink()
+    begin(flow.program(), home, 2).recover().close()
+    assert [rows(home, "v", epoch) for epoch in (1, 2)] == [{("a", 2): 1, ("b", 1): 1}, {("a", 1): 1, ("c", 1): 1}]
+    assert rows(home, "s.rejected", 2) == {
+        ('{"k":"c"}', "nothing to remove: no such row", None, 1): 1, ('{"k":"b"}', "nothing to remove: no such row", None, 2): 1
+    }  # fmt: skip
+
+
+def test_a_source_that_only_adds_refuses_removals(quick: SparkSession) -> None:
+    given = ns.memory("k string")
+    ns.Flow("adding", quick).source("s", given)
+    with pytest.raises(ns.Invalid, match=r"only adds rows\nDeclare it with ns.memory\(..., removals=True\)"):
+        given.remove([("a",)])

@@ -301,7 +301,7 @@ def test_timers_come_when_the_watermark_passes_them_through_stops_and_losses(qui
 
 def test_what_a_fold_cannot_do_is_refused_at_once(quick: SparkSession) -> None:
     flow = ns.Flow("mistakes", quick)
-    rows = flow.source("s", ns.memory("k string, x int, a array<int>"))
+    rows = flow.source("s", ns.memory("k string, x int, a array<int>", removals=True))
     good: dict[str, Any] = {"by": "k", "fn": running, "state": "n int", "output": "n int"}
     for wrong, words in (
         ({"by": "y"}, 'no single column "y"'), ({"by": []}, "no key"), ({"fn": 3}, "not a function"), ({"state": "n"}, "is no schema"),

@@ -97,7 +97,7 @@ def test_a_function_sees_only_the_groups_that_changed(quick: SparkSession, tmp_p
         return frame
 
     flow = ns.Flow("maps", quick)
-    source = ns.memory("k string, x int")
+    source = ns.memory("k string, x int", removals=True)
     flow.view("v", flow.source("s", source).groupBy("k").applyInPandas(counted, "k string, x int"))
     with flow.start(home=tmp_path / "home", shards=2) as run:
         source.add([(key, 1) for key in "abc"])

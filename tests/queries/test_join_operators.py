@@ -25,9 +25,10 @@ ROWS = {"a": [(n % 7, n % 11) for n in range(60)], "b": [(n % 5 or None, n) for 
 
 
 def declared(spark: SparkSession) -> tuple[ns.Flow, dict[str, Any]]:
-    flow, sources = ns.Flow("joins", spark), {"a": ns.memory("k int, x int"), "b": ns.memory("k int, y int")}
+    flow, schemas = ns.Flow("joins", spark), {"a": "k int, x int", "b": "k int, y int"}
+    sources = {name: ns.memory(schema, removals=True) for name, schema in schemas.items()}
     for name, source in sources.items():
-        flow.source(name, source)
+        flow.source(name, source, checked=False)
     for name, query in QUERIES.items():
         flow.sql(f"create view {name} as {query}")
     return flow, sources

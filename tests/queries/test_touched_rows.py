@@ -24,8 +24,8 @@ def in_order(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def flow_over(spark: SparkSession) -> tuple[ns.Flow, Any]:
-    flow, source = ns.Flow("touched", spark), ns.memory(SCHEMA)
-    s = flow.source("s", source)
+    flow, source = ns.Flow("touched", spark), ns.memory(SCHEMA, removals=True)
+    s = flow.source("s", source, checked=False)
     flow.sql(
         "create view running as select *, sum(y) over w as total, row_number() over w as r, first(y) over w as f,"
         " sum(y) over (partition by x) as whole from s window w as (partition by k order by x)"
@@ -66,8 +66,8 @@ def test_lost_layers_are_recomputed_as_they_were(quick: SparkSession, tmp_path: 
 
 
 def test_only_touched_groups_and_first_rows_are_recomputed(quick: SparkSession, tmp_path: Path) -> None:
-    flow, source = ns.Flow("touched", quick), ns.memory("k string, x int")
-    flow.source("s", source)
+    flow, source = ns.Flow("touched", quick), ns.memory("k string, x int", removals=True)
+    flow.source("s", source, checked=False)
     flow.sql("create view numbered as select *, row_number() over (partition by k order by x) as r from s")
     flow.sql("create view least as select * from s order by x limit 3")
     flow.sql("create view last as select * from s order by x % 2, x desc limit 2")  # no change below comes near

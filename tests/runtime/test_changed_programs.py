@@ -46,10 +46,9 @@ class House:
 
     def flow(self, views: Views, schema: str = "user string, price int, item string") -> tuple[ns.Flow, dict[str, Any]]:
         flow = ns.Flow("shop", self.spark)
-        sources = {"orders": ns.memory(schema), "users": ns.memory("user string, city string")}
-        for source in sources.values():
-            source.append_only = not self.removing
-        views(flow, *(flow.source(name, source) for name, source in sources.items()))
+        schemas = {"orders": schema, "users": "user string, city string"}
+        sources = {name: ns.memory(columns, removals=self.removing) for name, columns in schemas.items()}
+        views(flow, *(flow.source(name, source, checked=False) for name, source in sources.items()))
         return flow, sources
 
     def start(self, views: Views, **options: Any) -> Stepping:

@@ -199,7 +199,7 @@ def test_a_view_may_read_rejected_rows(spark: SparkSession, tmp_path: Path) -> N
 
 
 def test_memory_makes_one_epoch_of_what_was_given_since_the_last(spark: SparkSession, tmp_path: Path) -> None:
-    source = ns.memory("value int")
+    source = ns.memory("value int", removals=True)
     flow = flow_over(spark, source)
     source.add([(1,)])
     source.add([(2,), (2,)])

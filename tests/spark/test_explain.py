@@ -12,8 +12,8 @@ from nosync.observe.figures import figures_of
 
 def shop(spark: SparkSession, folder: Path) -> tuple[ns.Flow, object]:
     flow = ns.Flow("shop", spark)
-    source = ns.memory("user string, price int, item string")
-    rows = flow.source("purchases", source)
+    source = ns.memory("user string, price int, item string", removals=True)
+    rows = flow.source("purchases", source, checked=False)
     users = flow.source("users", ns.memory("user string, city string"))
     spend = flow.view("spend", rows.where("price > 0").groupBy("user").agg(F.sum("price").alias("spent")))
     flow.view("whales", spend.where("spent > 10"))

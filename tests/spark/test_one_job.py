@@ -25,8 +25,8 @@ SHARDS = 3
 
 def fan_out(spark: SparkSession) -> tuple[ns.Flow, Any]:
     flow = ns.Flow("fan", spark)
-    source = ns.memory("k int, x int")
-    rows = flow.source("s", source)
+    source = ns.memory("k int, x int", removals=True)
+    rows = flow.source("s", source, checked=False)
     first = flow.view("first", rows.groupBy("k").agg(F.sum("x").alias("t"), F.count("*").alias("n")))
     flow.view("big", first.where("t > 10"))
     flow.view("second", first.groupBy("n").agg(F.sum("t").alias("t")))
@@ -56,8 +56,8 @@ def test_each_operator_runs_once_per_shard_and_epoch(spark: SparkSession, tmp_pa
 def test_what_was_prepared_while_the_epoch_before_computed_is_not_read_again(
     quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stateful: bool
 ) -> None:
-    flow, source = ns.Flow("ahead", quick), ns.memory("k int, x int")
-    rows = flow.source("s", source)
+    flow, source = ns.Flow("ahead", quick), ns.memory("k int, x int", removals=True)
+    rows = flow.source("s", source, checked=False)
     flow.view("v", rows.groupBy("k").agg(F.sum("x").alias("x")) if stateful else rows.where("x > 1"))
     program, reads = flow.program(), list[Any]()
     kept = program.sources["s"]
@@ -138,8 +138,8 @@ def test_tasks_and_stages_that_are_retried_change_nothing(quick: SparkSession, t
 
 def test_a_view_and_what_is_built_on_it_come_back_together(spark: SparkSession, tmp_path: Path) -> None:
     def declared() -> tuple[ns.Flow, Any]:
-        flow, source = ns.Flow("lost", spark), ns.memory("k int, x int")
-        small = flow.view("small", flow.source("s", source).where("x < 9"))
+        flow, source = ns.Flow("lost", spark), ns.memory("k int, x int", removals=True)
+        small = flow.view("small", flow.source("s", source, checked=False).where("x < 9"))
         flow.view("sums", small.groupBy("k").agg(F.sum("x").alias("x")))
         return flow, source
 

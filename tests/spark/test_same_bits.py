@@ -32,7 +32,7 @@ def rows(seed: int, count: int) -> list[tuple[Any, ...]]:
 
 def flow_over(spark: SparkSession, source: Any) -> ns.Flow:
     flow = ns.Flow("bits", spark)
-    flow.source("s", source)
+    flow.source("s", source, checked=False)
     many = "count(*) as n, sum(i) as i, avg(d) as d, sum(d) as t, sum(e) as e, min(d) as least, max(k) as most, var_pop(g) as v"
     many += ", bool_and(b) as b"
     flow.sql(f"create view plain as select k, {many} from s group by k")

@@ -67,12 +67,15 @@ class Flow:
         sequence: str | None = None,
         watermark: tuple[str, str] | None = None,
         stamp: str | None = None,
+        checked: bool = True,
     ) -> DataFrame:
         """Adds a source and returns an ordinary (empty) DataFrame that stands for it in queries.
 
         With a `key`, rows with equal keys replace one another: the newest counts. `op_column` names a column that says whether a row is
-        inserted, updated or removed, `sequence` one that says which of two rows of a key is newer. With any of them, what removes a row
-        that is not there is rejected.
+        inserted, updated or removed, `sequence` one that says which of two rows of a key is newer.
+
+        What removes a row that is not there is rejected. For that the rows of a source that may remove some are counted, which keeps them
+        once more; `checked=False` takes a source without a key at its word instead.
 
         `watermark=("at", "10 seconds")`, or `.withWatermark("at", "10 seconds")` on what is returned: the column of its event time, and
         how far behind the newest a row may be before the windows it belongs to have closed. `stamp="arrived_at"` adds a column with the
@@ -82,7 +85,7 @@ class Flow:
         reading = reading_of(name, key, op_column, sequence)
         given = source.declare(name, self.spark)
         found = logged(bound(source), name, given, self.spark)
-        if reading.carries_changes:
+        if reading.carries_changes or (checked and not found.append_only):
             return self._change_log(ChangeLog(name, found, given, reading), watermark, stamp)
         schema, delay = with_event_time(name, given, watermark, stamp)
         node = SourceNode(name, schema, found.append_only, time=watermark[0] if watermark else None, delay=delay, stamp=stamp)
@@ -97,7 +100,8 @@ class Flow:
         """A source of changes, with the ledger that says which of them count."""
         name = source.name
         if stamp is not None:
-            raise Invalid(f'source "{name}" carries changes: stamp="{stamp}" is not possible', hint="Stamp a source that only adds rows.")
+            hint = "Stamp a source that only adds rows, or pass checked=False."
+            raise Invalid(f'source "{name}" carries changes: stamp="{stamp}" is not possible', hint)
         columns, delay = with_event_time(name, source.columns, watermark, None)
         node = SourceNode(name, source.schema(self.spark), append_only=False, time=watermark[0] if watermark else None, delay=delay)
         rows = ledger(self._compiler, node, source.columns, source.key)

@@ -1,5 +1,7 @@
 """Sources whose rows are changes: insertions, updates and removals of rows, with or without a key.
 
+Without `op_column` the source itself says by `_diff` what is added and what is removed.
+
 `op_column` names the column that says what a row does (see `model.changes` for the words). A row that has columns `before` and `after` of
 one structure is an envelope, as Debezium writes them: the rows are inside. `sequence` names a column (or a field inside one) that says
 which of two rows of a key is newer; without it the order of the input does, file by file and row by row.

@@ -22,12 +22,14 @@ from nosync.model.errors import Invalid
 from nosync.model.source import Slice, Taken
 
 
-def memory(schema: str | StructType) -> "Memory":
-    """A source with `.add(rows)` and `.remove(rows)`; rows are tuples, dicts or Rows, as for `spark.createDataFrame`.
+def memory(schema: str | StructType, removals: bool = False) -> "Memory":
+    """A source with `.add(rows)`, and with `removals` also `.remove(rows)`; rows are tuples, dicts or Rows, as for
+    `spark.createDataFrame`.
 
-    With a key (`flow.source(..., key=)`) adding replaces, and removing looks at the key alone.
+    With a key (`flow.source(..., key=)`) adding replaces, and removing looks at the key alone. Rows that may be removed are counted by the
+    flow, so that nothing is removed that is not there: that keeps them once more.
     """
-    return Memory(schema)
+    return Memory(schema, append_only=not removals)
 
 
 @dataclass(eq=False)
@@ -35,7 +37,7 @@ class Memory:
     """See `memory`. A slice is a number of this very object's; `unrecorded` has the rows of those that no epoch has for certain."""
 
     given: str | StructType
-    append_only: bool = False
+    append_only: bool = True
     pending: list[tuple[list[Any], int]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
@@ -56,8 +58,11 @@ class Memory:
         self._give(list(rows), 1)
 
     def remove(self, rows: Iterable[Any]) -> None:
-        """These rows, each of them added before, leave the collection with the next epoch."""
-        self._give(list(rows), -1)
+        """These rows leave the collection with the next epoch. Those that are not there go to `<source>.rejected`."""
+        gone = list(rows)
+        if gone and self.append_only:
+            raise Invalid("the memory source only adds rows", hint="Declare it with ns.memory(..., removals=True).")
+        self._give(gone, -1)
 
     def _give(self, rows: list[Any], diff: int) -> None:
         if not hasattr(self, "schema"):

@@ -38,7 +38,7 @@ class _Face:
         self.view, self.sql = flow.view, flow.sql
 
     def source(self, name: str, source: Any = None, **settings: Any) -> DataFrame:
-        return self.flow.source(name, self.sources[name], **settings)
+        return self.flow.source(name, self.sources[name], **{"checked": False, **settings})
 
 
 def fill(
