@@ -10,8 +10,8 @@ import pytest
 FLOW = """
 import nosync as ns
 
-flow = ns.Flow("ticks")
-flow.view("ticks", flow.source("rate", ns.rate(rowsPerSecond=10)).groupBy().count())
+flow = ns.Flow("time_driven")
+flow.view("time_driven", flow.source("rate", ns.rate(rowsPerSecond=10)).groupBy().count())
 """
 
 

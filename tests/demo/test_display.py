@@ -8,7 +8,7 @@ from datetime import datetime
 from rich.console import Console
 
 from nosync.demo.display import Display, side_by_side
-from nosync.demo.watching import Excerpted, Pace, pace_of
+from nosync.demo.watching import Excerpted, Snapshot, snapshot_of
 from nosync.history.status import status_of
 from nosync.journal.image import Image
 from nosync.model.status import Live
@@ -21,7 +21,7 @@ def safe(epoch):
 
 
 def pace(epoch):
-    return Pace(epoch=epoch, rows=2_000 * epoch, rejected=3, last_epoch=epoch, last_rows=2_000, last_ms=180.0, safe=safe(epoch))
+    return Snapshot(epoch=epoch, rows=2_000 * epoch, rejected=3, last_epoch=epoch, last_rows=2_000, last_ms=180.0, safe=safe(epoch))
 
 
 def console(**options):
@@ -85,8 +85,8 @@ def test_the_headline_says_up_to_where_it_is_safe():
 
 def test_totals_come_from_the_home_and_the_last_epoch_from_the_stream():
     status = status_of(Image(epoch=7, rows={"bids": 90, "people": 10}, rejected={"bids": 2}), {}, Live("", "running", ""))
-    assert pace_of(status, [{"epoch": 6, "rows": 5, "millis": 40.0}], {"process": 7}) == Pace(7, 100, 2, 6, 5, 40.0, {"process": 7})
+    assert snapshot_of(status, [{"epoch": 6, "rows": 5, "millis": 40.0}], {"process": 7}) == Snapshot(7, 100, 2, 6, 5, 40.0, {"process": 7})
 
 
 def test_before_the_first_epoch_there_is_nothing_to_report():
-    assert pace_of(status_of(Image(), {}, Live("", "starting", "")), [], {}) == Pace()
+    assert snapshot_of(status_of(Image(), {}, Live("", "starting", "")), [], {}) == Snapshot()

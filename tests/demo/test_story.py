@@ -8,7 +8,7 @@ from rich.console import Console
 
 from nosync.demo.proof import Compared
 from nosync.demo.story import Crash, Return, describe_crash, show_proof, sum_up
-from nosync.demo.watching import Pace
+from nosync.demo.watching import Snapshot
 
 CRASH = Crash(process=77, epoch=11, opened={12: {}})
 BACK = Return(6.5, {"recoverySeconds": 0.2})
@@ -16,7 +16,7 @@ BACK = Return(6.5, {"recoverySeconds": 0.2})
 
 def summary(tmp_path, different):
     console = Console(file=io.StringIO(), width=200)
-    sum_up(console, Pace(epoch=20, rows=1_000), CRASH, [Compared("v", 3, 3, different)], 6, BACK, tmp_path)
+    sum_up(console, Snapshot(epoch=20, rows=1_000), CRASH, [Compared("v", 3, 3, different)], 6, BACK, tmp_path)
     return console.file.getvalue()
 
 

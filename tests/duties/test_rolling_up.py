@@ -33,9 +33,9 @@ class Slow:
 
 def test_records_are_not_rolled_up_before_the_layers_they_name_are_on_every_tier(tmp_path: Path) -> None:
     """A run that finds them rolled up could not tell any more that a layer was lost before it was safe."""
-    disk, remote, carrier = LocalDisk(tmp_path, fsync=lambda descriptor: None), open_remote(f"memory://{uuid4().hex}"), Slow()
+    disk, remote, uploader = LocalDisk(tmp_path, fsync=lambda descriptor: None), open_remote(f"memory://{uuid4().hex}"), Slow()
     journal = Journal(disk, remote, Runner(1, "host", "boot", 0.0, "00000001"))
-    few: dict[str, Any] = {"policy": LogStructured(patience_seconds=0.0), "roll_records": EVERY, "carrier": carrier}
+    few: dict[str, Any] = {"policy": LogStructured(patience_seconds=0.0), "roll_records": EVERY, "uploader": uploader}
     upkeep = Upkeep(journal, disk, remote, {}, None, {}, **few)  # type: ignore[arg-type]
     for epoch in range(1, 2 * EVERY):
         path = layer_path("v", ALL_HASHES, epoch, epoch + 1, journal.run)
@@ -44,7 +44,7 @@ def test_records_are_not_rolled_up_before_the_layers_they_name_are_on_every_tier
         journal.append(Opened(epoch, 0.0, {}), Computed(epoch, (layer,), {}, {}))
         work(upkeep)
     assert not journal.base and journal.shipped == journal.number
-    carrier.down = False
+    uploader.down = False
     work(upkeep)
     assert journal.base >= EVERY
 

@@ -10,7 +10,7 @@ from nosync.graph.graph import Graph
 from nosync.graph.nodes import Node, SourceNode, ViewNode
 from nosync.graph.operators import Operator
 from nosync.graph.templates import Branch, Hole, Template
-from nosync.graph.traces import above, feeders, wanted_ends
+from nosync.graph.traces import computed_from, feeders, wanted_ends
 from nosync.graph.walk import behind_views, longest_way, reads_rejects, stateful, timeless, upstream
 
 HEIGHT = 30
@@ -62,7 +62,7 @@ def visits(monkeypatch: pytest.MonkeyPatch) -> list[Node]:
 
 
 @pytest.mark.parametrize("stacked", [self_joins, self_unions])
-@pytest.mark.parametrize("question", [reads_rejects, stateful, timeless, above, lambda node: longest_way([node], lambda _: True)])
+@pytest.mark.parametrize("question", [reads_rejects, stateful, timeless, computed_from, lambda node: longest_way([node], lambda _: True)])
 def test_a_question_about_stacked_self_joins_visits_each_node_once(
     visits: list[Node], question: Callable[[Node], object], stacked: Callable[[Node], list[Node]]
 ) -> None:

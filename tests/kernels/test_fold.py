@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from nosync.kernels.fold import States, Touched, remembered, state_layer, touch
+from nosync.kernels.fold import States, Touched, previous_states, state_layer, touch
 from nosync.model.hash_range import ALL_HASHES
 from nosync.state.layer import Layer, open_layer, write_layer
 
@@ -49,7 +49,7 @@ def test_states_are_kept_until_they_are_given_up(tmp_path: Path) -> None:
     expected: list[list[int | None]] = [[None, None], [5, None], [5, 6], [None, 6]]
     for epoch, (states, before) in enumerate(zip([[5, None], [5, 6], [None, 6], [None, None]], expected, strict=True), start=1):
         found, _ = touched([(0, 1.0, [], 1), (2, 1.0, [], 1)], order_by=False, net=False)
-        known = remembered(cover, found, [pa.int64()])
+        known = previous_states(cover, found, [pa.int64()])
         assert [value if alive else None for value, alive in zip(known.values[0].to_pylist(), known.alive, strict=True)] == before
         after = States(np.array([state is not None for state in states]), [pa.array(states, pa.int64())])
         layer = state_layer(found, known, after)

@@ -53,8 +53,8 @@ def _heard(reading: int, copy: int, wall_seconds: float) -> str:
             if not part:
                 break
             said += part
-        if (ticks := _ticks(copy)) != spent:
-            spent, moved = ticks, now
+        if (time_driven := _ticks(copy)) != spent:
+            spent, moved = time_driven, now
     return said.decode()
 
 

@@ -5,7 +5,7 @@ from nosync.journal.image import Image
 from nosync.model.hash_range import HashRange
 from nosync.model.layers import LayerInfo
 from nosync.recovery.plan import Plan, Recompute
-from nosync.recovery.steps import Steps
+from nosync.recovery.progress import RecoveryProgress
 
 ONE, OTHER = HashRange(0, 10), HashRange(10, 20)
 
@@ -20,7 +20,7 @@ def test_a_shard_is_whole_when_nothing_of_it_is_left_to_do() -> None:
     image.apply(1, Computed(1, layers, {}, {}))
     job = Recompute(2, 2, {"v": frozenset([OTHER])})
     plan = Plan(2, 2, fetch=("1-0", "1-10", "input"), jobs=(job,), missing=(layer(2, OTHER, 70),))
-    steps = Steps(image, plan)
+    steps = RecoveryProgress(image, plan)
     found = [*(steps.before_file(number) for number in range(3)), steps.before_job(job)]
     assert [(one.shards_done, one.shards, one.bytes_done, one.bytes) for one in found] == [
         (0, 2, 0, 100), (1, 2, 10, 100), (1, 2, 30, 100), (1, 2, 30, 100),

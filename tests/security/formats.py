@@ -35,7 +35,7 @@ from nosync.journal.entries import (
     to_json,
 )
 from nosync.journal.image import fold
-from nosync.journal.names import openings_name, rollup_name, segment_name, taken_name
+from nosync.journal.names import openings_name, rollup_name, segment_name, taken_summary_name
 from nosync.journal.past import TieredReader, rolled_openings, whole_image
 from nosync.journal.record import Record, decode, encode, pack, pack_openings
 from nosync.journal.taken import from_bytes, gathered, taken_from, to_bytes
@@ -167,7 +167,7 @@ def forged_tile(random: Random) -> bytes:
 def read_tile(content: bytes, folder: Path) -> None:
     disk = LocalDisk(folder)
     disk.replace(segment_name(1, len(RECORDS)), pack(RECORDS))
-    disk.replace(taken_name(1, len(RECORDS)), content)
+    disk.replace(taken_summary_name(1, len(RECORDS)), content)
     taken = taken_from(["files"], TieredReader(disk), len(RECORDS), [], MARKS_OF)["files"]
     assert from_bytes(content) is not None or taken.marks.among(["a", "nothing"]) == {"a"}
 

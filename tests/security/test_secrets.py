@@ -15,7 +15,7 @@ from nosync.runtime.durability import durability_of
 from nosync.sources.files import files
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
-from nosync.tiers.courier import courier_for
+from nosync.tiers.uploading import upload_process
 
 SECRET = "wJalrXUtnFEMI/K7MDENG+bPxRfiCY"
 GIVEN = (
@@ -68,16 +68,16 @@ def test_credentials_of_the_environment_are_nowhere_in_the_home_the_remote_the_l
     journal = Journal(disk, remote, this_process(0.0))
     journal.append(Opened(1, 0.0, {}))  # type: ignore[arg-type]
     journal.ship()
-    courier = courier_for(remote, disk)
-    assert courier is not None
+    uploader = upload_process(remote, disk)
+    assert uploader is not None
     try:
         disk.replace("layers/v/0-f/x.arrow", b"rows")
-        courier.upload("layers/v/0-f/x.arrow", disk)
-        assert courier._process is not None
-        line = psutil.Process(courier._process.pid).cmdline()
+        uploader.upload("layers/v/0-f/x.arrow", disk)
+        assert uploader._process is not None
+        line = psutil.Process(uploader._process.pid).cmdline()
     finally:
-        courier.close()
-    assert str(tmp_path) not in " ".join(line) and line[-2:] == ["-m", "nosync.tiers.courier_worker"]
+        uploader.close()
+    assert str(tmp_path) not in " ".join(line) and line[-2:] == ["-m", "nosync.tiers.upload_worker"]
     written = b"".join(file.read_bytes() for folder in (disk.root, tmp_path) for file in folder.rglob("*") if file.is_file())
     assert SECRET.encode() not in written and SECRET not in caplog.text
 

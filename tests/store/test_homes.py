@@ -7,7 +7,7 @@ import pytest
 from nosync.journal.names import run_name
 from nosync.model.errors import Invalid
 from nosync.store.disk import LocalDisk
-from nosync.store.homes import check_folder
+from nosync.store.homes import refuse_foreign_folder
 
 
 @pytest.mark.parametrize("name", ["notes.txt", ".env", "data/a.parquet"])
@@ -15,17 +15,17 @@ def test_a_folder_of_something_else_is_no_home(tmp_path: Path, name: str) -> Non
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("mine")
     with pytest.raises(Invalid, match=f"""is not the home of a flow, and not empty: it holds "{name.partition("/")[0]}"""):
-        check_folder(tmp_path)
+        refuse_foreign_folder(tmp_path)
 
 
 def test_a_home_may_be_new_empty_begun_or_in_use(tmp_path: Path) -> None:
-    check_folder(tmp_path / "new")
-    check_folder(tmp_path)
+    refuse_foreign_folder(tmp_path / "new")
+    refuse_foreign_folder(tmp_path)
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs/.0123456789abcdef0123456789abcdef").write_bytes(b"")
     (tmp_path / ".0123456789abcdef0123456789abcdef").write_bytes(b"")
     (tmp_path / "lost+found").mkdir()
-    check_folder(tmp_path)
+    refuse_foreign_folder(tmp_path)
     LocalDisk(tmp_path).create(run_name(1), b"{}")
     (tmp_path / "notes.txt").write_text("mine")
-    check_folder(tmp_path)
+    refuse_foreign_folder(tmp_path)

@@ -20,7 +20,7 @@ def optimized(frame: DataFrame) -> Java:
     return frame._jdf.queryExecution().optimizedPlan()
 
 
-def persist(frame: DataFrame) -> Java:
+def cached_plan(frame: DataFrame) -> Java:
     """Persists a frame, and gives a plan that reads what it holds as a leaf: whoever stands on it several times need not look below.
 
     It has a name, since Spark would else name it after all that it is computed from, which takes long where much is.

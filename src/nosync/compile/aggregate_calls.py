@@ -66,7 +66,7 @@ def take_apart(catalyst: Catalyst, aggregate: Java, append_only: bool) -> Parts 
     return parts
 
 
-def unaccumulated(plan: Java, append_only: bool) -> str:
+def why_recomputed(plan: Java, append_only: bool) -> str:
     """Why a plan is recomputed from the rows of its groups, in words."""
     if kind(plan) != "Aggregate":
         return "a row's result depends on the other rows of its group"

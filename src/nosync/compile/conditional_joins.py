@@ -20,7 +20,7 @@ from nosync.graph.templates import Branch, Hole, Template, holes
 from nosync.kernels.join import LEFT, MATCHED, RIGHT, How
 from nosync.kernels.matching import Matching, Wanted
 from nosync.model.columns import HASH, PART
-from nosync.model.picture import CHANGE, Account
+from nosync.model.picture import CHANGE, Description
 
 if TYPE_CHECKING:
     from nosync.compile.query import Query
@@ -36,8 +36,8 @@ class MatchNode(Operator):
     columns: pa.Schema
 
     @property
-    def account(self) -> Account:
-        return Account("the number of matches by row", "a condition beyond equal keys decides which pairs match", CHANGE)
+    def description(self) -> Description:
+        return Description("the number of matches by row", "a condition beyond equal keys decides which pairs match", CHANGE)
 
 
 def by_pair(query: "Query", plan: Java, how: How, pairs: Template) -> Template:

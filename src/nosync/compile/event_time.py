@@ -75,7 +75,7 @@ def clock_over(template: Template) -> EventClock:
     nodes = read_by(template.piece)
     sources = [node for node in upstream(nodes) if isinstance(node, SourceNode)]
     delays = {source.name: source.delay for source in sources if source.delay is not None}
-    return EventClock(tuple(sorted(delays.items())), longest_way(nodes, lambda node: isinstance(node, Operator) and node.ticks))
+    return EventClock(tuple(sorted(delays.items())), longest_way(nodes, lambda node: isinstance(node, Operator) and node.time_driven))
 
 
 def on_time(query: "Query", key: TimeKey, child: Template) -> Template:

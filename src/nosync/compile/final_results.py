@@ -14,7 +14,7 @@ from nosync.graph.operators import Operator
 from nosync.graph.templates import Branch, Hole, Template
 from nosync.kernels.final import EARLIEST, LATEST, ORIGIN, TIME_BITS
 from nosync.model.columns import DIFF, HASH, ROW
-from nosync.model.picture import Account
+from nosync.model.picture import Description
 from nosync.model.watermark import EventClock
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ class FinalNode(Operator):
     fed: StructType
 
     @property
-    def ticks(self) -> bool:
+    def time_driven(self) -> bool:
         return True
 
     @property
-    def account(self) -> Account:
-        return Account("results of windows that are open", "they may still change", "in proportion to the change and to what closes")
+    def description(self) -> Description:
+        return Description("results of windows that are open", "they may still change", "in proportion to the change and to what closes")
 
 
 def with_close(catalyst: Catalyst, plan: Java, key: TimeKey) -> Java:

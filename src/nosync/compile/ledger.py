@@ -21,7 +21,7 @@ from nosync.graph.nodes import SourceNode
 from nosync.graph.operators import Operator
 from nosync.graph.templates import Branch, Hole, Template
 from nosync.model.columns import DIFF, EPOCH, HASH, POSITION, REJECTION, SEQUENCE
-from nosync.model.picture import Account
+from nosync.model.picture import Description
 
 REJECTED = [StructField(name, StringType()) for name in REJECTION]
 POSITIONS = [StructField(name, LongType()) for name in POSITION]
@@ -40,10 +40,10 @@ class LedgerNode(Operator):
         return True
 
     @property
-    def account(self) -> Account:
+    def description(self) -> Description:
         if len(self.keys):
-            return Account("the newest row by key", "what replaces or removes a row takes the old one out")
-        return Account("how often each row occurs", "only what is there can be removed")
+            return Description("the newest row by key", "what replaces or removes a row takes the old one out")
+        return Description("how often each row occurs", "only what is there can be removed")
 
 
 def incoming(columns: StructType, sequence: StructField | None) -> StructType:

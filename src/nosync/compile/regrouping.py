@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 
 from nosync.bridge.arrow import arrow_schema, arrow_type
 from nosync.bridge.catalyst import Catalyst, Java, data_type, items
-from nosync.compile.aggregate_calls import unaccumulated
+from nosync.compile.aggregate_calls import why_recomputed
 from nosync.compile.fingerprint import fingerprint, text
 from nosync.compile.refusal import collated
 from nosync.graph.operators import GatheredNode, RegroupNode
@@ -85,7 +85,7 @@ class Regrouping:
         return RegroupNode(
             name=name, feed=self._feed(first), schema=schema, view=query.view, plan=self.plan,
             evaluate=evaluation(gathered), gathered=gathered, empty=empty, announced=announced,
-            limit=first.limit if first else None, why=unaccumulated(self.plan, self.child.append_only),
+            limit=first.limit if first else None, why=why_recomputed(self.plan, self.child.append_only),
             payload=pa.schema(key_types + [(f.name, f.type) for f in arrow_schema(rows, where)]),
             results=pa.schema(known + [(f.name, f.type) for f in arrow_schema(schema, where)]),
         )  # fmt: skip

@@ -18,7 +18,7 @@ from nosync.graph.operators import AccumulateNode
 from nosync.graph.templates import Branch, Template
 from nosync.kernels.panes import PANE, Panes
 from nosync.model.columns import HASH
-from nosync.model.picture import Account
+from nosync.model.picture import Description
 from nosync.model.watermark import EventClock, Expiry
 
 if TYPE_CHECKING:
@@ -35,13 +35,13 @@ class PaneNode(AccumulateNode):
     clock: EventClock
 
     @property
-    def ticks(self) -> bool:
+    def time_driven(self) -> bool:
         return True
 
     @property
-    def account(self) -> Account:
+    def description(self) -> Description:
         why = f"a window is the sum of its {self.panes.size // self.panes.slide} panes"
-        return Account("accumulators by key and pane", why, "in proportion to the change and to the panes of what closes")
+        return Description("accumulators by key and pane", why, "in proportion to the change and to the panes of what closes")
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from nosync.demo.watching import Excerpted, Pace
+from nosync.demo.watching import Excerpted, Snapshot
 
 WIDEST = 48
 
@@ -37,7 +37,7 @@ class Display:
         if self._live:
             self._live.stop()
 
-    def show(self, pace: Pace, excerpts: Sequence[Excerpted]) -> None:
+    def show(self, pace: Snapshot, excerpts: Sequence[Excerpted]) -> None:
         """The newest state; without a terminal only when the stream has reported a new epoch."""
         if self._live:
             notes = [Text(f"  {note}") for note in self._notes]
@@ -53,7 +53,7 @@ class Display:
             self._console.print(f"-- {text}", markup=False, highlight=False)
 
 
-def headline(pace: Pace) -> Panel:
+def headline(pace: Snapshot) -> Panel:
     """Epoch, totals and speed."""
     facts = (
         ("epoch", f"{pace.epoch}"),
@@ -66,7 +66,7 @@ def headline(pace: Pace) -> Panel:
     return Panel(text, title="a live auction", title_align="left")
 
 
-def line(pace: Pace, excerpts: Sequence[Excerpted]) -> str:
+def line(pace: Snapshot, excerpts: Sequence[Excerpted]) -> str:
     """The same in one line: the top row of the first excerpt stands for all."""
     last = f"epoch {pace.last_epoch:>4}  {pace.last_rows:>6,} rows  {pace.last_ms:>6,.0f} ms"
     text = f"{last}  {pace.rows:>9,} events so far  {pace.rejected} malformed"

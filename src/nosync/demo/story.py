@@ -14,7 +14,7 @@ import nosync as ns
 from nosync.demo.display import Display, side_by_side, table
 from nosync.demo.process import StreamProcess
 from nosync.demo.proof import Compared, compare_sinks, compare_views
-from nosync.demo.watching import SHOWN, Excerpt, Excerpted, Pace, excerpt, pace_of
+from nosync.demo.watching import SHOWN, Excerpt, Excerpted, Snapshot, excerpt, snapshot_of
 from nosync.model.identifiers import Epoch
 
 LOOK_SECONDS = 0.5
@@ -30,7 +30,7 @@ class Watch:
         self._home, self._display = home, display
         self._seen, self._excerpts = 0, [Excerpted(each.title, (), ()) for each in SHOWN]
         self._reported: list[dict[str, Any]] = []
-        self.pace = Pace()
+        self.pace = Snapshot()
 
     def until(self, stream: StreamProcess, done: Callable[[], bool]) -> None:
         """Until something is so. Raises if the stream fails meanwhile."""
@@ -46,7 +46,7 @@ class Watch:
         except ns.Invalid:
             return  # nothing is there yet
         self._reported = list(stream.epochs) or self._reported  # a stream that has just come back has reported nothing yet
-        self.pace = pace_of(home.status, self._reported, stream.safe or self.pace.safe)
+        self.pace = snapshot_of(home.status, self._reported, stream.safe or self.pace.safe)
         if home.epoch > self._seen:
             self._seen, self._excerpts = home.epoch, [excerpt(home, each) for each in SHOWN]
         self._display.show(self.pace, self._excerpts)
@@ -123,7 +123,7 @@ def look_back(console: Console, home: ns.Home, rejected: int) -> int:
     return earlier
 
 
-def sum_up(console: Console, pace: Pace, crash: Crash, compared: Sequence[Compared], earlier: int, back: Return, program: Path) -> None:
+def sum_up(console: Console, pace: Snapshot, crash: Crash, compared: Sequence[Compared], earlier: int, back: Return, program: Path) -> None:
     """What was just seen, in a few sentences with the figures of this run."""
     same = "Nothing was lost and nothing came twice: every row of every output is as in a run that nobody disturbed."
     if any(one.different for one in compared):

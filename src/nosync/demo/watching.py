@@ -30,7 +30,7 @@ class Excerpted:
 
 
 @dataclass(frozen=True)
-class Pace:
+class Snapshot:
     """How the stream is doing: totals since the beginning, the last epoch reported, and up to which epoch it is safe against what."""
 
     epoch: int = 0
@@ -57,8 +57,8 @@ def excerpt(home: ns.Home, wanted: Excerpt, at: int | None = None) -> Excerpted:
     return Excerpted(wanted.title, tuple(rows.column_names), tuple(zip(*(column.to_pylist() for column in rows.columns))))
 
 
-def pace_of(status: Status, reported: Sequence[Mapping[str, Any]], safe: Mapping[str, int]) -> Pace:
+def snapshot_of(status: Status, reported: Sequence[Mapping[str, Any]], safe: Mapping[str, int]) -> Snapshot:
     """Totals from the home, which no crash takes away; the last epoch from what the stream reported."""
     rows, rejected = sum(status.rows.values()), sum(status.rejected.values())
     last = reported[-1] if reported else {}
-    return Pace(status.epoch, rows, rejected, last.get("epoch", 0), last.get("rows", 0), last.get("millis", 0.0), safe)
+    return Snapshot(status.epoch, rows, rejected, last.get("epoch", 0), last.get("rows", 0), last.get("millis", 0.0), safe)

@@ -30,7 +30,7 @@ class Tending:
         self.threads = [
             threading.Thread(target=self._tend, args=duty, name=f"nosync {duty[0]}", daemon=True) for duty in upkeep.duties().items()
         ]
-        self.threads.append(threading.Thread(target=self._sweep, name="nosync sweep", daemon=True))
+        self.threads.append(threading.Thread(target=self._clean_up, name="nosync sweep", daemon=True))
         for thread in self.threads:
             thread.start()
 
@@ -71,7 +71,7 @@ class Tending:
                 )
         self._stopping.wait(LINGER_SECONDS.get(name, 0.0))
 
-    def _sweep(self) -> None:
+    def _clean_up(self) -> None:
         """Once after the start: earlier runs may have left files that nobody needs."""
         pause = BACK_OFF_SECONDS[0]
         while not self._stopping.is_set():

@@ -27,7 +27,7 @@ from nosync.model.policy import Policy, Tier
 from nosync.model.retention import EVERY_EPOCH, Hold, Retention, boundary, record_holds, recovery_holds, release_holds
 from nosync.model.safety import Failure, Release, Standing
 from nosync.model.sink import Outlet
-from nosync.model.store import Carrier, Disk, Remote
+from nosync.model.store import Disk, Remote, Uploader
 from nosync.tiers.host import HostTier
 from nosync.tiers.site import LayerShipper, RecordShipper
 from nosync.tiers.sweeper import Sweeper
@@ -40,7 +40,7 @@ LOOK_SEGMENTS = 4
 
 
 class Upkeep:
-    """The duties of one run: `policy` says which. `carrier` brings layers to the remote; without one, the remote's own `upload` does."""
+    """The duties of one run: `policy` says which. `uploader` brings layers to the remote; without one, the remote's own `upload` does."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Upkeep:
         policy: Policy = LOG_STRUCTURED,
         roll_records: int = ROLL_RECORDS,
         trim_batch: int = BATCH,
-        carrier: Carrier | None = None,
+        uploader: Uploader | None = None,
         marks_of: MarksOf | None = None,
         troubles: Troubles | None = None,
         retention: Retention = EVERY_EPOCH,
@@ -64,7 +64,7 @@ class Upkeep:
         self.clock, self.now, self.retention = clock, now, retention
         self.journal, self.disk, self.remote = journal, disk, remote
         self.policy, self.meter = policy, Meter(Pace.from_bytes(disk.read(PACE)))
-        self._build_tiers({tier.survives: tier for tier in policy.tiers(remote is not None)}, carrier)
+        self._build_tiers({tier.survives: tier for tier in policy.tiers(remote is not None)}, uploader)
         self.releaser = Releaser(journal, sinks, outlet, policy, self.standings)
         self.trimmer = Trimmer(journal, sources, self.may_go, self.standings, trim_batch)
         self.roll_records = roll_records
@@ -77,7 +77,7 @@ class Upkeep:
         self.looked_at = clock()
         self.sweepers = [Sweeper(journal, store, self.may_go) for store in (disk, remote) if store is not None]
 
-    def _build_tiers(self, wanted: Mapping[Failure, Tier], carrier: Carrier | None) -> None:
+    def _build_tiers(self, wanted: Mapping[Failure, Tier], uploader: Uploader | None) -> None:
         """What brings state to the tiers that the policy asks for."""
         host, site = wanted.get("host"), wanted.get("site")
         self.host = HostTier(self.journal, self.disk, host.layers) if host is not None else None
@@ -87,7 +87,7 @@ class Upkeep:
         if site is not None and self.remote is not None:
             self.records = RecordShipper(self.journal, self.meter)
         if site is not None and site.layers and self.remote is not None:
-            few = (site.most_layers, carrier, site.patience_seconds)
+            few = (site.most_layers, uploader, site.patience_seconds)
             self.layers = LayerShipper(self.journal, self.disk, self.remote, *few, meter=self.meter)
 
     def duties(self) -> dict[str, Duty]:

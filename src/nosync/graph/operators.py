@@ -15,7 +15,7 @@ from nosync.kernels.accumulate import Accumulation
 from nosync.kernels.functions import FUNCTIONS
 from nosync.kernels.top import Limit
 from nosync.model.identifiers import TraceName
-from nosync.model.picture import CHANGE, GROUPS, Account
+from nosync.model.picture import CHANGE, GROUPS, Description
 from nosync.model.watermark import Expiry
 
 
@@ -51,12 +51,12 @@ class Operator:
         return (self.trace,)
 
     @property
-    def whole(self) -> bool:
+    def row_over_nothing(self) -> bool:
         """Whether it has a row even over no input."""
         return False
 
     @property
-    def ticks(self) -> bool:
+    def time_driven(self) -> bool:
         """Whether event time alone changes it, without input."""
         return False
 
@@ -66,9 +66,9 @@ class Operator:
         return type(self).__name__.removesuffix("Node").lower()
 
     @property
-    def account(self) -> Account:
+    def description(self) -> Description:
         """What it keeps, why, and what an epoch costs: printed by `flow.explain()`. Each kind describes itself."""
-        return Account("state by key")
+        return Description("state by key")
 
     @property
     def record(self) -> TraceName | None:
@@ -98,16 +98,16 @@ class AccumulateNode(Operator):
     source_columns: SourceColumns | None = None
 
     @property
-    def whole(self) -> bool:
+    def row_over_nothing(self) -> bool:
         return self.spec.whole
 
     @property
-    def account(self) -> Account:
+    def description(self) -> Description:
         if not self.spec.results:
-            return Account("how often each row occurs", "a row stays until its last duplicate is removed", CHANGE)
+            return Description("how often each row occurs", "a row stays until its last duplicate is removed", CHANGE)
         grows = sorted({result.function for result in self.spec.results if FUNCTIONS[result.function].add_only(result.type)})
         why = f"{' and '.join(grows)} over rows that are only added" if grows else "they can be added to and taken from exactly"
-        return Account("accumulators by key", why, CHANGE)
+        return Description("accumulators by key", why, CHANGE)
 
 
 @dataclass(eq=False, slots=True)
@@ -141,12 +141,13 @@ class RegroupNode(Operator):
         return TraceName(f"{self.name}/rows"), self.trace
 
     @property
-    def whole(self) -> bool:
+    def row_over_nothing(self) -> bool:
         return self.empty is not None
 
     @property
-    def account(self) -> Account:
+    def description(self) -> Description:
         if self.limit is not None:
             why = f"behind the first {self.limit.k} others wait, to come up when one of them goes"
-            return Account("the rows of each group in their order, and the first of them", why, "in proportion to the change and the limit")
-        return Account("the rows of each group, and its last result", self.why, GROUPS)
+            keeps = "the rows of each group in their order, and the first of them"
+            return Description(keeps, why, "in proportion to the change and the limit")
+        return Description("the rows of each group, and its last result", self.why, GROUPS)

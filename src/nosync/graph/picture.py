@@ -43,10 +43,10 @@ def _box(node: Node, graph: Graph, before: tuple[str, ...]) -> Box:
         case ViewNode():
             return _view_box(node, graph, before)
         case Operator():
-            account = node.account
-            keeps = f"{account.keeps}, until the watermark has passed" if node.expiries else account.keeps
+            description = node.description
+            keeps = f"{description.keeps}, until the watermark has passed" if node.expiries else description.keeps
             return Box(
-                node.name, "operator", node.kind, what=spoken(node.plan), keeps=keeps, why=account.why, costs=account.costs,
+                node.name, "operator", node.kind, what=spoken(node.plan), keeps=keeps, why=description.why, costs=description.costs,
                 steps=_steps(node.feed.piece), inputs=before, traces=node.traces,
             )  # fmt: skip
     raise AssertionError(node)

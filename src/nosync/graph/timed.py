@@ -44,4 +44,4 @@ def expiries(graph: Graph) -> dict[TraceName, Expiry]:
 
 def closings(graph: Graph) -> int:
     """How many epochs may have to follow one that moved event time on, until all that it closed is emitted."""
-    return max((clock.lag + 1 for node in graph.operators if node.ticks for clock in _clocks(node)), default=0)
+    return max((clock.lag + 1 for node in graph.operators if node.time_driven for clock in _clocks(node)), default=0)

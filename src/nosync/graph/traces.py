@@ -28,7 +28,7 @@ def is_recorded(node: Node) -> bool:
     return isinstance(node, Operator) and node.record is not None
 
 
-def above(node: Node) -> list[Node]:
+def computed_from(node: Node) -> list[Node]:
     """The node and all that it is computed from, up to what is recorded."""
     return list(upstream([node], lambda one: inputs(one) if one is node or not is_recorded(one) else []))
 
@@ -41,7 +41,7 @@ def feeders(graph: Graph) -> dict[TraceName, frozenset[TraceName]]:
     """For each trace, all traces that must be readable to compute it, itself included."""
     needs: dict[TraceName, frozenset[TraceName]] = {}
     for node in stateful_nodes(graph):
-        together = frozenset(trace for one in above(node) for trace in (traces_of(one) if one is node else needed_of(one)))
+        together = frozenset(trace for one in computed_from(node) for trace in (traces_of(one) if one is node else needed_of(one)))
         needs |= dict.fromkeys(traces_of(node), together)
     return needs
 
@@ -63,5 +63,5 @@ def records(graph: Graph) -> list[TraceName]:
 def wanted_ends(graph: Graph, targets: Targets) -> list[Node]:
     """The nodes to compute for some traces: those that no other of them is computed from, and views, whose rows are kept beside the way."""
     wanted = [node for node in stateful_nodes(graph) if any(trace in targets for trace in traces_of(node))]
-    read = {id(one) for node in wanted for one in above(node) if one is not node}
+    read = {id(one) for node in wanted for one in computed_from(node) if one is not node}
     return [node for node in wanted if isinstance(node, ViewNode) or id(node) not in read]

@@ -125,7 +125,7 @@ def covers_at(image: Image, record: ViewRecord, name: str, at: Epoch | None, pas
         raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=kept)
     if at is not None and at not in image.kept:
         kept = " or ".join(map(str, image.kept.near(at)))
-        raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=f"Ask for epoch {kept}, or lengthen the retention.")
+        raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=f"Ask for epoch {kept}.")
     begun = image.begun.get(record.trace)
     if begun is not None and epoch < begun.epoch and at is not None:
         hint = f"Ask for epoch {begun.epoch} or later: the view came with a changed program then."

@@ -37,14 +37,14 @@ RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?")  # by Windo
 
 def layer_path(trace: TraceName, range: HashRange, lower: Epoch, upper: Epoch, run: str) -> str:
     """A name that no other attempt will ever use."""
-    return f"{layer_folder(trace, range)}/{from_epoch(lower)}-{upper}-{run}-{uuid.uuid4().hex[:8]}.arrow"
+    return f"{layer_folder(trace, range)}/{epoch_prefix(lower)}-{upper}-{run}-{uuid.uuid4().hex[:8]}.arrow"
 
 
 def layer_folder(trace: TraceName, range: HashRange) -> str:
     return f"{LAYERS}/{folder_name(trace)}/{range}"
 
 
-def from_epoch(lower: Epoch) -> str:
+def epoch_prefix(lower: Epoch) -> str:
     """What names of layers begin with: in order, those of later epochs come later."""
     return f"{lower:012d}"
 
@@ -70,7 +70,7 @@ def openings_name(segment: str) -> str:
     return f"{OPENINGS}/{segment.rpartition('/')[2]}"
 
 
-def taken_name(first: RecordNumber, last: RecordNumber) -> str:
+def taken_summary_name(first: RecordNumber, last: RecordNumber) -> str:
     return f"{TAKEN}/{first:016d}-{last:016d}"
 
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import xxhash
 
 from nosync.journal.entries import Entry, Opened, RolledBack
-from nosync.journal.names import TAKEN, numbers_in, taken_name
+from nosync.journal.names import TAKEN, numbers_in, taken_summary_name
 from nosync.journal.past import TieredReader, openings, rolled_openings, slices, whole_segments
 from nosync.journal.record import Record
 from nosync.model import source
@@ -35,7 +35,7 @@ Digests = npt.NDArray[np.bytes_]
 
 
 @dataclass(frozen=True, slots=True)
-class Tile:
+class TakenSummary:
     """What some neighbouring records took."""
 
     highest: Epoch = NO_EPOCH
@@ -43,7 +43,7 @@ class Tile:
     marks: dict[str, Digests] = field(default_factory=dict)
 
 
-def gathered(entries: Iterable[Entry], marks_of: MarksOf) -> tuple[Tile, Epoch | None]:
+def gathered(entries: Iterable[Entry], marks_of: MarksOf) -> tuple[TakenSummary, Epoch | None]:
     """What the entries took, without what they rolled back themselves; and the lowest epoch that they roll back to, if any."""
     opened: dict[Epoch, Opened] = {}
     floor: Epoch | None = None
@@ -56,13 +56,13 @@ def gathered(entries: Iterable[Entry], marks_of: MarksOf) -> tuple[Tile, Epoch |
     left = [opened[epoch] for epoch in sorted(opened)]
     latest = {name: slice for entry in left for name, slice in entry.slices.items()}
     marks = {name: digests(mark for slice in slices(left, name) for mark in of(slice)) for name, of in marks_of.items()}
-    return Tile(max(opened, default=NO_EPOCH), latest, {name: found for name, found in marks.items() if len(found)}), floor
+    return TakenSummary(max(opened, default=NO_EPOCH), latest, {name: found for name, found in marks.items() if len(found)}), floor
 
 
-def joined(older: Tile, newer: Tile) -> Tile:
+def joined(older: TakenSummary, newer: TakenSummary) -> TakenSummary:
     """Neighbours as one."""
     marks = {name: _union(older.marks.get(name), newer.marks.get(name)) for name in sorted(older.marks.keys() | newer.marks.keys())}
-    return Tile(max(older.highest, newer.highest), older.latest | newer.latest, marks)
+    return TakenSummary(max(older.highest, newer.highest), older.latest | newer.latest, marks)
 
 
 def digests(texts: Iterable[str]) -> Digests:
@@ -80,7 +80,7 @@ def _union(one: Digests | None, other: Digests | None) -> Digests:
     return found
 
 
-def to_bytes(tile: Tile) -> bytes:
+def to_bytes(tile: TakenSummary) -> bytes:
     counts = {name: len(found) for name, found in sorted(tile.marks.items())}
     facts = {"highest": tile.highest, "latest": tile.latest, "counts": counts}
     head = json.dumps(facts, separators=(",", ":"), default=str).encode() + b"\n"
@@ -88,7 +88,7 @@ def to_bytes(tile: Tile) -> bytes:
     return xxhash.xxh3_64_hexdigest(body).encode() + b"\n" + body
 
 
-def from_bytes(content: bytes | None) -> Tile | None:
+def from_bytes(content: bytes | None) -> TakenSummary | None:
     """None for what is missing, torn or damaged."""
     checksum, _, body = (content or b"").partition(b"\n")
     if xxhash.xxh3_64_hexdigest(body).encode() != checksum:
@@ -96,7 +96,7 @@ def from_bytes(content: bytes | None) -> Tile | None:
     head, _, rest = body.partition(b"\n")
     try:
         facts = json.loads(head)
-        return Tile(Epoch(int(facts["highest"])), _slices_in(facts["latest"]), _marks_in(facts["counts"], rest))
+        return TakenSummary(Epoch(int(facts["highest"])), _slices_in(facts["latest"]), _marks_in(facts["counts"], rest))
     except MALFORMED:
         return None  # whole, and yet not understood: the records are read instead
 
@@ -161,8 +161,8 @@ def _next_tile(reader: TieredReader, records: Sequence[Record], marks_of: MarksO
         inside.append(name)
     if names is None or floor is not None:
         everything = chain(rolled_openings(reader, records[0].number - 1), _entries(records))
-        return taken_name(RecordNumber(1), last), to_bytes(gathered(everything, marks_of)[0]), names or []
-    return taken_name(first, last), to_bytes(found), inside
+        return taken_summary_name(RecordNumber(1), last), to_bytes(gathered(everything, marks_of)[0]), names or []
+    return taken_summary_name(first, last), to_bytes(found), inside
 
 
 def _entries(records: Iterable[Record]) -> Iterator[Entry]:
@@ -221,7 +221,7 @@ def taken_from(
     return {name: taken(name) for name in sources}
 
 
-def _parts(reader: TieredReader, base: RecordNumber, records: Sequence[Record], marks_of: MarksOf) -> list[Tile]:
+def _parts(reader: TieredReader, base: RecordNumber, records: Sequence[Record], marks_of: MarksOf) -> list[TakenSummary]:
     """Oldest first; a single one, made of everything, where the tiles do not suffice."""
     names = tiles(reader.sizes(TAKEN), base)
     rolled = [from_bytes(reader.read(name)) for name in reversed(names or [])]

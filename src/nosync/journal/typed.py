@@ -28,11 +28,11 @@ def _fits(hint: Any) -> Fits:
     if hint is float:
         return lambda value: type(value) in (int, float) and math.isfinite(value)
     if isinstance(hint, GenericAlias):
-        return _each(get_origin(hint), get_args(hint))
+        return _container_check(get_origin(hint), get_args(hint))
     return lambda value: type(value) is hint
 
 
-def _each(container: Any, inside: tuple[Any, ...]) -> Fits:
+def _container_check(container: Any, inside: tuple[Any, ...]) -> Fits:
     """For `dict[K, V]`, `list[V]`, `tuple[V, ...]`, and `tuple[A, B]`, which JSON has as a list."""
     parts = [_fits(hint) for hint in inside if hint is not ...]
     if container is dict:

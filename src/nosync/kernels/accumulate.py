@@ -38,7 +38,7 @@ class Accumulation:
         return [FUNCTIONS[result.function].finish(result, self.inputs, groups) for result in self.results]
 
     @property
-    def mostly_new(self) -> bool:
+    def deduplicates(self) -> bool:
         """Whether it looks for duplicates: then most keys are met for the first time, and layers have Bloom filters."""
         return not self.whole and all(result.function == "first" for result in self.results)
 

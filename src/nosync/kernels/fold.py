@@ -77,7 +77,7 @@ def _net(order: Int64s, group: Int64s, content: Int64s, diffs: Int64s) -> tuple[
     return order[starts[kept]], sums[kept]
 
 
-def remembered(cover: Sequence[Layer], touched: Touched, types: Sequence[pa.DataType]) -> States:
+def previous_states(cover: Sequence[Layer], touched: Touched, types: Sequence[pa.DataType]) -> States:
     """The states of the touched keys before this epoch."""
     found = lookup(cover, touched.hashes, touched.keys)
     return States(found.additive("n") > 0, [found.best(f"value{i}", type) for i, type in enumerate(types)])

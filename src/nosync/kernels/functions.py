@@ -125,7 +125,7 @@ def _exact(family: str, groups: Groups) -> tuple[np.ndarray, int]:
     return exact.to_objects(digits_of(family, groups.additive), len(groups))
 
 
-def _spread(total: str, product: str, other: str, groups: Groups, n: np.ndarray) -> tuple[np.ndarray, int]:
+def _scaled_covariance(total: str, product: str, other: str, groups: Groups, n: np.ndarray) -> tuple[np.ndarray, int]:
     """n * sum(xy) - sum(x) * sum(y), exactly."""
     (x, x_exponent), (y, y_exponent), (xy, xy_exponent) = _exact(total, groups), _exact(other, groups), _exact(product, groups)
     exponent = min(x_exponent + y_exponent, xy_exponent)
@@ -155,7 +155,7 @@ def _moment(result: Result, inputs: Types, groups: Groups) -> pa.Array:
     i = result.inputs[0]
     known = _known(result, groups)
     n = known.astype(object)
-    spread, exponent = _spread(f"sum{i}", f"square{i}", f"sum{i}", groups, n)
+    spread, exponent = _scaled_covariance(f"sum{i}", f"square{i}", f"sum{i}", groups, n)
     value, mask = _over_rows(spread, exponent, known, sample=result.function.endswith("samp"))
     value = np.where(_odd(result.inputs, groups), np.nan, value)
     return pa.array(np.sqrt(value) if result.function.startswith("stddev") else value, pa.float64(), mask=mask)
@@ -172,14 +172,14 @@ def _pair(result: Result, inputs: Types, groups: Groups) -> pa.Array:
     x, y = result.inputs
     known = _known(result, groups)
     n = known.astype(object)
-    together, exponent = _spread(f"sum{x}", f"product{x}_{y}", f"sum{y}", groups, n)
+    together, exponent = _scaled_covariance(f"sum{x}", f"product{x}_{y}", f"sum{y}", groups, n)
     odd = _odd(result.inputs, groups)
     if result.function != "corr":
         value, mask = _over_rows(together, exponent, known, sample=result.function.endswith("samp"))
         return pa.array(np.where(odd, np.nan, value), pa.float64(), mask=mask)
     one = np.ones(len(groups), object)
     covariance = _quotient(together, one, exponent)
-    spreads = [_quotient(*_with_exponent(_spread(f"sum{i}", f"square{i}", f"sum{i}", groups, n), one)) for i in (x, y)]
+    spreads = [_quotient(*_with_exponent(_scaled_covariance(f"sum{i}", f"square{i}", f"sum{i}", groups, n), one)) for i in (x, y)]
     with np.errstate(divide="ignore", invalid="ignore"):
         value = np.where(odd, np.nan, covariance / np.sqrt(spreads[0]) / np.sqrt(spreads[1]))
     constant = ~odd & ((spreads[0] == 0) | (spreads[1] == 0))  # Spark divides by zero here, which is null
@@ -235,8 +235,8 @@ class Function:
     """An aggregate function. `spark` is the name of Spark's class of it.
 
     `gives`: whether there are accumulators for results of a type. `paired`: its two arguments count only where neither is null. `add_only`:
-    whether results of a type hold for input that is only ever added to. `sees_nulls`: a null is a value like any other, so that a filter
-    cannot be had by nulls.
+    whether results of a type hold for input that is only ever added to. `sees_nulls`: a null is a value like any other, so FILTER cannot be
+    done by nulling rows out.
     """
 
     spark: str

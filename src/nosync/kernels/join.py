@@ -102,7 +102,7 @@ def join(spec: Joining, covers: tuple[Sequence[Layer], Sequence[Layer]], changes
     layers = _with_key(fresh[0], spec.left), _with_key(fresh[1], spec.right)
     fresh = fresh[0] if spec.kept_left else layers[0], fresh[1] if spec.kept_right else layers[1]
     touched = _hashes(layers[0]), _hashes(layers[1])
-    right = paired(fresh[1], rows_of(covers[1], np.union1d(*touched) if _asks_right(spec) else touched[0]))
+    right = paired(fresh[1], rows_of(covers[1], np.union1d(*touched) if _needs_any_right(spec) else touched[0]))
     wanted: np.ndarray = np.union1d(*touched) if spec.how in ("right", "full") else touched[1] if spec.pairs else _flipped(spec, right)
     left = paired(fresh[0], rows_of(covers[0], wanted))
     meeting = _Meeting(spec, *_numbered(spec, left, right))
@@ -110,7 +110,7 @@ def join(spec: Joining, covers: tuple[Sequence[Layer], Sequence[Layer]], changes
     return Joined(layers, left[0], right[0], meeting.parts())
 
 
-def _asks_right(spec: Joining) -> bool:
+def _needs_any_right(spec: Joining) -> bool:
     """Whether it matters if a key has rows on the right at all."""
     return spec.how in ("left", "full", "single", "semi", "anti", "existence")
 

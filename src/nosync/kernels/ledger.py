@@ -84,7 +84,7 @@ def post_keyed(cover: Sequence[Layer], events: Events) -> Posted:
     keys = [key.take(pa.array(firsts)) for key in events.keys]
     found = lookup(cover, events.hashes[firsts], keys)
     was = _alive(found, events)
-    line = _in_order(events, group, _ranks(events, group, found))
+    line = _current_in_order(events, group, _ranks(events, group, found))
     if not len(line):
         return _nothing(events)
     number = group[line]
@@ -144,7 +144,7 @@ def _ranks(events: Events, group: Int64s, found: Found) -> Int64s:
     return np.where(ranks < kept[group], -1, ranks)
 
 
-def _in_order(events: Events, group: Int64s, ranks: Int64s) -> Int64s:
+def _current_in_order(events: Events, group: Int64s, ranks: Int64s) -> Int64s:
     """Events that are not outdated, key by key, oldest first."""
     chosen = np.flatnonzero(ranks >= 0)
     by = [group[chosen], ranks[chosen], *(position[chosen] for position in events.positions)]

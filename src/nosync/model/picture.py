@@ -14,7 +14,7 @@ GROUPS = "in proportion to the touched groups"
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class Description:
     """What an operator says of itself: what it keeps, why no less, and what an epoch costs."""
 
     keeps: str

@@ -73,14 +73,14 @@ class Disk(Store, Protocol):
         """
 
 
-class Carrier(Protocol):
+class Uploader(Protocol):
     """Brings files to a remote."""
 
     def upload(self, name: str, disk: Disk) -> int:
         """Copies a file of the disk; gives the bytes that travelled."""
 
 
-class Remote(Store, Carrier, Protocol):
+class Remote(Store, Uploader, Protocol):
     """A store that survives the site. Layers travel to and from it as a whole. `address` says where it is, without credentials."""
 
     address: str

@@ -4,7 +4,7 @@ Promise: carrying out the plan makes every trace's state as of `epoch` readable 
 Nothing is recomputed that some tier still has. An epoch is given up only when a failure took its input before any tier had it; then the one
 before is next.
 
-To recompute epochs [first, last] of a shard, the state of the trace and of all above it in the data's way must be readable as of first - 1.
+To recompute epochs [first, last] of a shard, the state of the trace and of all upstream of it must be readable as of first - 1.
 Where the log has only a layer that spans that boundary, the job starts where that layer starts; at the latest with epoch 1, from nothing.
 """
 
@@ -53,7 +53,7 @@ class Plan:
     """Resume at `epoch`: `fetch` files from the remote, run the `jobs` in order, forget the `lost` layers, read `found` ones instead.
     `missing` are the updates that no tier has.
 
-    Epochs after `opened` have lost their input: they are rolled back, and never were. Those between are to be computed anew.
+    Epochs after `opened` have lost their input: they are rolled back, as if never opened. Those between are to be computed anew.
     """
 
     epoch: Epoch
@@ -238,9 +238,9 @@ def _earlier(job: Recompute, traces: Layers, readable: Layers, shape: Shape) -> 
 
 
 def _alone(job: Recompute, traces: Layers, shape: Shape) -> list[Recompute]:
-    """Epoch by epoch where a sink has yet to get them one by one, or where something above depends on it.
+    """Epoch by epoch where a sink has yet to get them one by one, or where something upstream depends on it.
 
-    Then every shard of all above is written by epoch too: what the log has of them may span epochs, and each epoch needs them as of the one
+    Then every shard upstream is written by epoch too: what the log has of them may span epochs, and each epoch needs them as of the one
     before.
     """
     closure = _closure(job, shape)

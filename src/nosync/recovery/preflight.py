@@ -8,7 +8,7 @@ from pathlib import Path
 from nosync.journal.chain import Chain
 from nosync.journal.joining import histories
 from nosync.model.store import Disk, Remote
-from nosync.store.homes import check_folder
+from nosync.store.homes import refuse_foreign_folder
 from nosync.store.probe import check_creation
 
 
@@ -16,7 +16,7 @@ def history_of(home: Path, disk: Disk, remote: Remote | None, detached: bool = F
     """What a start goes on with; empty for a new flow. `Invalid` for a folder that is no home, a remote that was left out (unless
     `detached` says so), that belongs to another flow, or that cannot keep two runs apart.
     """
-    check_folder(home)
+    refuse_foreign_folder(home)
     found = histories(disk, remote, detached)
     before = found.home.image().started
     if remote is not None and (before is None or before.remote != remote.address):

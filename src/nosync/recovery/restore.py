@@ -20,7 +20,7 @@ from nosync.model.layers import Covers, Kind, LayerInfo
 from nosync.model.status import Recovery
 from nosync.model.store import Disk, Remote
 from nosync.recovery.plan import Plan, Recompute, Shape, plan, recorded
-from nosync.recovery.steps import Steps, parts_of
+from nosync.recovery.progress import RecoveryProgress, parts_of
 from nosync.recovery.survey import Verify, intact, survey
 from nosync.state.leaves import leaf_layers, within
 
@@ -136,7 +136,7 @@ class _Restoration:
 
     def run(self, image: Image, chosen: Plan) -> None:
         """`image` knows all layers that the plan speaks of."""
-        self.steps = Steps(image, chosen)
+        self.steps = RecoveryProgress(image, chosen)
         self._fetch(chosen.fetch, {layer.path: layer for layer in image.layers()})
         if (kept := _kept(image, chosen)) < image.last_opened:
             self.done.rolled_back = image.last_opened - chosen.opened

@@ -12,7 +12,7 @@ from nosync.graph.nodes import SourceNode, ViewNode
 from nosync.graph.operators import Operator
 from nosync.graph.picture import boxes_of
 from nosync.graph.timed import timed_traces
-from nosync.graph.traces import above, feeders, is_recorded, records, stepwise, traces_of, unrepeatable
+from nosync.graph.traces import computed_from, feeders, is_recorded, records, stepwise, traces_of, unrepeatable
 from nosync.graph.walk import behind_views, inputs
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Declared
@@ -87,14 +87,14 @@ class Program:
         fresh = [node for node, _ in self._states() if name_of(node) in found.fresh]
         every = frozenset(shard_ranges(shards))
         targets = {trace: every for node in fresh for trace in traces_of(node)}
-        above_them = [other for node in fresh for other in above(node)]
+        upstream_of_them = [other for node in fresh for other in computed_from(node)]
         sinks = tuple(name for name, node in self.graph.sinks.items() if node.trace in found.fresh)
         return Change(
-            declaration, found, targets, {trace: every for node in above_them for trace in traces_of(node)},
-            frozenset(node.name for node in above_them if isinstance(node, SourceNode)), sinks,
-            bool({trace for node in above_them for trace in traces_of(node)} & set(self._stepwise())),
+            declaration, found, targets, {trace: every for node in upstream_of_them for trace in traces_of(node)},
+            frozenset(node.name for node in upstream_of_them if isinstance(node, SourceNode)), sinks,
+            bool({trace for node in upstream_of_them for trace in traces_of(node)} & set(self._stepwise())),
             doubts={name_of(node): reason for node in fresh if (reason := _doubt(node, fresh))},
-            recorded=tuple(node.name for node in above_them if isinstance(node, Operator) and is_recorded(node)),
+            recorded=tuple(node.name for node in upstream_of_them if isinstance(node, Operator) and is_recorded(node)),
         )  # fmt: skip
 
     def picture(self) -> Picture:
@@ -113,7 +113,7 @@ class Program:
         return {name: self._promise(name, sink) for name, sink in self.sinks.items()}
 
     def _promise(self, name: str, bound: BoundSink) -> Promise:
-        unsure = [one.name for one in above(self.graph.sinks[name]) if is_recorded(one)]
+        unsure = [one.name for one in computed_from(self.graph.sinks[name]) if is_recorded(one)]
         return self.policy.promise(bound.sink.promise, bound.release, unsure)
 
     def _stepwise(self) -> list[TraceName]:

@@ -27,7 +27,7 @@ from nosync.runtime.progress import progress
 from nosync.runtime.takeover import Takeover
 from nosync.spark.engine import SparkEngine
 from nosync.store.disk import LocalDisk
-from nosync.tiers.courier import courier_for
+from nosync.tiers.uploading import upload_process
 
 MERGE_AGAIN_SECONDS = 1.0
 
@@ -54,10 +54,10 @@ class Stepping:
         self.epochs = Epochs(self.journal, program.sources, self.engine, self.clock, bool(graph.statics), closings(graph))
         sinks = {name: sink.release for name, sink in program.sinks.items()}
         trims = {name: source.trim for name, source in program.sources.items() if source.trim is not None}
-        self.courier = courier_for(self.remote, self.disk)
+        self.uploader = upload_process(self.remote, self.disk)
         self.upkeep = Upkeep(
             self.journal, self.disk, self.remote, sinks, self.outlet, trims, policy=program.policy, trim_batch=TRIM_BATCH,
-            carrier=self.courier, marks_of=marks_of(program.sources), troubles=self.troubles, retention=program.retention,
+            uploader=self.uploader, marks_of=marks_of(program.sources), troubles=self.troubles, retention=program.retention,
             now=self.clock,
         )  # fmt: skip
         self.merger = Merger(str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks), expiries(graph))
@@ -104,11 +104,11 @@ class Stepping:
             if not there and self.remote is not None and epoch is not None and epoch < self.image.epoch:
                 raise NotInHistory(
                     f'epoch {epoch} of view "{name}" is not kept',
-                    hint=f"The remote got it as one with later epochs, and the home that had it alone is lost. Ask for epoch "
+                    hint=f"It reached the remote only merged with later epochs, and the local copy is lost. Ask for epoch "
                     f"{layer.upper} or later, {self.image.epoch} at most.",
                 )
 
     def close(self) -> None:
         self.merger.close()
-        if self.courier is not None:
-            self.courier.close()
+        if self.uploader is not None:
+            self.uploader.close()

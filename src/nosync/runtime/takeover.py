@@ -27,15 +27,15 @@ from nosync.tiers.host import HostTier
 
 @dataclass(frozen=True)
 class Change:
-    """A program that is to take over. `targets` are the traces and shards without state, `above` those and all they are computed from;
-    `sources` feed them, `sinks` are those without a past. `doubts` say why operators cannot begin empty, `recorded` ones among those above
+    """A program that is to take over. `targets` are the traces and shards without state, `upstream` those and all they are computed from;
+    `sources` feed them, `sinks` are those without a past. `doubts` say why operators cannot begin empty, `recorded` ones of `upstream`
     cannot be computed again.
     """
 
     declaration: Declared
     difference: Difference
     targets: Targets
-    above: Targets
+    upstream: Targets
     sources: frozenset[str]
     sinks: tuple[str, ...]
     stepwise: bool
@@ -119,7 +119,7 @@ class Taking:
         seen: dict[Epoch, dict[str, int]] = {NO_EPOCH: {}}  # after each epoch
         for entry in known:
             self._tell(change, f"rebuilding {names}, epoch {entry.epoch} of {epoch}")
-            outcome = self.engine.compute([entry], _as_of(made, entry.epoch - 1), change.above, lambda epoch: seen.get(epoch - 1, {}))
+            outcome = self.engine.compute([entry], _as_of(made, entry.epoch - 1), change.upstream, lambda epoch: seen.get(epoch - 1, {}))
             made += outcome.layers
             seen[entry.epoch] = newest(seen[entry.epoch - 1], outcome.seen)
         times = [(number, found) for number, found in seen.items() if found]

@@ -229,7 +229,7 @@ class Files:
             return spark.createDataFrame([], self.schema).withColumn(DIFF, F.lit(1).cast("bigint"))
         rows = self._scan(spark, paths, self._read_schema())
         if self.format != "parquet":
-            rows = rows.observe(observation(self.name), *self._counts)
+            rows = rows.observe(observation(self.name), *self._observed_counts)
         if self.format in TEXTUAL:
             rows = rows.where(F.col(UNREAD).isNull())
         return rows.select(*self._columns)
@@ -239,7 +239,7 @@ class Files:
         return [*(F.col(quoted(column)) for column in self.schema.names), F.lit(1).cast("bigint").alias(DIFF)]
 
     @cached_property
-    def _counts(self) -> list[Column]:
+    def _observed_counts(self) -> list[Column]:
         """Rows and rejected rows. Naming every column makes Spark read them all, for every view: else a row that is broken in one column
         would be good to a query that does not use it."""
         if self.format not in TEXTUAL:
@@ -268,7 +268,7 @@ class Files:
         paths = self._paths(slice)
         if self.format in TEXTUAL and paths:
             scanned = self._scan(spark, paths, self._read_schema()).withColumn(FILE, F.col(FILE_PATH))
-            bad = scanned.observe(f"{observation(self.name)}.rejected.{epoch}", *self._counts).where(F.col(UNREAD).isNotNull())
+            bad = scanned.observe(f"{observation(self.name)}.rejected.{epoch}", *self._observed_counts).where(F.col(UNREAD).isNotNull())
             reason = reasons(self.format, self.schema, self.options).alias("reason")
             rows = bad.select(F.col(UNREAD).alias("raw"), reason, F.col(FILE).alias("file"))
             found = found.unionAll(rows) if broken else rows
@@ -286,7 +286,7 @@ class Files:
             return failed.withColumn(DIFF, F.lit(1).cast("bigint"))
         rows = self._scan(spark, paths, self._read_schema()).select("*", F.col(FILE_PATH).alias(FILE), *positions(spark, paths))
         if self.format != "parquet":
-            rows = rows.observe(observation(self.name), *self._counts)
+            rows = rows.observe(observation(self.name), *self._observed_counts)
         textual = self.format in TEXTUAL
         raw = F.col(UNREAD) if textual else nothing
         reason = F.when(raw.isNotNull(), reasons(self.format, self.schema, self.options)) if textual else nothing

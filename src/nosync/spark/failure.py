@@ -41,7 +41,7 @@ def explain(error: Exception, views_by_function: Mapping[str, str], views: list[
     text = str(error) if isinstance(error, OSError) else root_message(error)
     if isinstance(error, OSError) or DISK.search(text):
         return disk_failed(text, epoch)
-    if (unreadable := _unreadable(error, text)) is not None:
+    if (unreadable := _unreadable_input(error, text)) is not None:
         return unreadable
     found = TRACEBACK.search(text)
     hint = f"The state is whole up to epoch {epoch - 1}: correct the program and start it again on the same home."
@@ -52,7 +52,7 @@ def explain(error: Exception, views_by_function: Mapping[str, str], views: list[
     return Failed(f"epoch {epoch} failed in {_some(views)}: {words}", hint=hint)
 
 
-def _unreadable(error: Exception, text: str) -> Unreadable | None:
+def _unreadable_input(error: Exception, text: str) -> Unreadable | None:
     """A file of the input that Spark, or a task of ours, could not read."""
     for message in all_messages(error):
         if found := SPARK_FILE.search(message):

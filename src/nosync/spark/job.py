@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
 from nosync.bridge.catalyst import Catalyst, Java, items
-from nosync.bridge.frames import analyzed, persist, plan_now, run
+from nosync.bridge.frames import analyzed, cached_plan, plan_now, run
 from nosync.graph.graph import Graph
 from nosync.graph.nodes import Node, SourceNode, ViewNode
 from nosync.graph.operators import GatheredNode, Operator
@@ -200,9 +200,9 @@ class EpochJob:
     def _moves_by_itself(self, node: Node) -> bool:
         if isinstance(node, SourceNode):
             return node.name in self.changes
-        return isinstance(node, Operator) and (node.ticks or (node.whole and not self.covers(node.trace)))
+        return isinstance(node, Operator) and (node.time_driven or (node.row_over_nothing and not self.covers(node.trace)))
 
-    def piece_moves(self, piece: Piece) -> bool:
+    def piece_changes(self, piece: Piece) -> bool:
         return any(map(self._moves, read_by(piece)))
 
     def is_wide(self, piece: Piece) -> bool:
@@ -216,7 +216,7 @@ class EpochJob:
             if self.consumers.get(id(node), 0) > 1 and not isinstance(node, SourceNode) and stateful(node):
                 frame = self.catalyst.frame(plan)
                 self.persisted.append(frame)
-                plan = persist(frame)
+                plan = cached_plan(frame)
             self.frames[id(node)] = plan
         return self.frames[id(node)]
 

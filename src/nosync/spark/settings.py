@@ -1,6 +1,6 @@
 """What an answer may depend on besides the input: settings of the session, and the versions of what computes.
 
-Recorded with the declaration, so that a home is not gone on with under others unknowingly.
+Recorded with the declaration, so that no run resumes a home under others without saying so.
 """
 
 import platform

@@ -100,9 +100,9 @@ class LocalDisk:
 
         All at once: the file system then commits them together, ten times as fast as one after the other.
         """
-        self._all(self._sync_name, [self.path(name) for name in names])
+        self._all(self._sync_if_there, [self.path(name) for name in names])
 
-    def _sync_name(self, path: Path) -> None:
+    def _sync_if_there(self, path: Path) -> None:
         with failing_as(f'"{path}" is not synced'), suppress(FileNotFoundError):
             self._sync_file(path)
 

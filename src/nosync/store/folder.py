@@ -35,7 +35,7 @@ class FolderBucket:
                 raise Conflict(f'"{path}" exists already', hint="Read it back to see who wrote it.") from None
         self._unsynced.add(path.parent)
         try:
-            self._sync()
+            self._sync_pending_folders()
         except Unavailable as error:
             raise OutcomeUnknown(error.message, error.hint) from error
 
@@ -62,9 +62,9 @@ class FolderBucket:
     def _trust(self, *folders: Path) -> None:
         """Raises where a name that is seen there may vanish."""
         self._unsynced |= set(folders) - self._trusted
-        self._sync()
+        self._sync_pending_folders()
 
-    def _sync(self) -> None:
+    def _sync_pending_folders(self) -> None:
         for folder in list(self._unsynced):
             self._disk.sync_folders([str(folder.relative_to(self._disk.root) / "name")])
             self._unsynced.discard(folder)

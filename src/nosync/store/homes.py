@@ -9,7 +9,7 @@ from nosync.store.disk import BEGINNING
 OWN = {RUNS, "journal", LAYERS, INPUT, "synced", "suspect", "pace", "lost+found"}  # what a folder may hold before its first run is recorded
 
 
-def check_folder(folder: Path) -> None:
+def refuse_foreign_folder(folder: Path) -> None:
     """Refuses a folder that holds something else and is not a home: files of ours come and go in there."""
     if any(folder.glob(f"{RUNS}/*")):
         return

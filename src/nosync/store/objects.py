@@ -81,7 +81,7 @@ class Objects:
         """
         path, key = _path(disk, name), key_of(name)
         lengths: list[int] = []
-        self._bucket.put(key, _blocks(path, _is_packed(key), lengths), large=_size(path) > BLOCK)
+        self._bucket.put(key, _blocks(path, _is_packed(key), lengths), large=_size_or_corrupt(path) > BLOCK)
         arrived = self._bucket.size(key)
         if arrived != sum(lengths):
             message = f'"{name}" has {arrived or 0} bytes on {self.address} instead of {sum(lengths)}'
@@ -149,7 +149,7 @@ def _blocks(path: Path, pack: bool, lengths: list[int]) -> Iterator[bytes]:
             content = file.read(BLOCK)
 
 
-def _size(path: Path) -> int:
+def _size_or_corrupt(path: Path) -> int:
     with failing_as(f'"{path}" could not be read'):
         try:
             return path.stat().st_size

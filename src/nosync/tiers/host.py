@@ -51,7 +51,7 @@ class HostTier:
         files = [name for record in records for entry in record.entries if isinstance(entry, Opened) for name in entry.files]
         self._sync([*(layer.path for layer in layers), *files, *(record_name(record.number) for record in records)])
         self.bytes += sum(layer.bytes for layer in layers) + sum(len(record.content) for record in records)
-        self._reached(records)
+        self._mark_synced(records)
         if len(self.merged) > MOST_MERGED:
             self._sync_merged()
         return True
@@ -61,7 +61,7 @@ class HostTier:
         self.disk.sync_folders(names)
         self.files += len(names)
 
-    def _reached(self, records: list[Record]) -> None:
+    def _mark_synced(self, records: list[Record]) -> None:
         entries = [entry for record in records for entry in record.entries if self.layers]
         self.merged += [entry.layer.path for entry in entries if isinstance(entry, Merged)]
         self.number, self.digest = records[-1].number, records[-1].digest

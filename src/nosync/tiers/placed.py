@@ -4,7 +4,7 @@ Names of layers begin with their first epoch, so that late ones are listed alone
 """
 
 from nosync.journal.image import Image
-from nosync.journal.names import from_epoch, layer_folder
+from nosync.journal.names import epoch_prefix, layer_folder
 from nosync.model.identifiers import TraceName
 from nosync.model.shards import shard_ranges
 from nosync.model.store import Remote, Store
@@ -13,7 +13,7 @@ from nosync.model.store import Remote, Store
 def layers_there(remote: Remote, image: Image) -> set[str]:
     """Those layers that an image names and a remote has."""
     known = image.layers()
-    late = {layer.path.rpartition("/")[0]: from_epoch(image.since + 1) for layer in known if layer.lower > image.since}
+    late = {layer.path.rpartition("/")[0]: epoch_prefix(image.since + 1) for layer in known if layer.lower > image.since}
     old = [layer.path for layer in known if layer.lower <= image.since]
     return {layer.path for layer in known} & {*remote.sizes_of(late), *remote.there(old)}
 
@@ -25,4 +25,4 @@ def late_layers(store: Store, image: Image) -> list[str]:
     if declared is not None:
         names = [*declared.feeders, *map(TraceName, declared.retired)]
         places |= {(trace, range) for trace in names for range in shard_ranges(declared.shards)}
-    return list(store.sizes_of({layer_folder(trace, range): from_epoch(image.since + 1) for trace, range in places}))
+    return list(store.sizes_of({layer_folder(trace, range): epoch_prefix(image.since + 1) for trace, range in places}))

@@ -20,7 +20,7 @@ from nosync.model.estimate import Meter
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber
 from nosync.model.layers import LayerInfo, TraceRange
 from nosync.model.safety import Standing
-from nosync.model.store import Carrier, Disk, Remote
+from nosync.model.store import Disk, Remote, Uploader
 from nosync.state.cover import cover
 from nosync.state.leaves import leaf_layers, within
 from nosync.tiers.placed import layers_there
@@ -84,13 +84,13 @@ class LayerShipper:
         disk: Disk,
         remote: Remote,
         most_layers: int = 64,
-        carrier: Carrier | None = None,
+        uploader: Uploader | None = None,
         patience: float = PATIENCE_SECONDS,
         clock: Callable[[], float] = time.monotonic,
         meter: Meter | None = None,
     ) -> None:
         self.meter = meter or Meter()
-        self.journal, self.disk, self.most_layers, self.carrier = journal, disk, most_layers, carrier or remote
+        self.journal, self.disk, self.most_layers, self.uploader = journal, disk, most_layers, uploader or remote
         self.patience, self.clock = patience, clock
         self.came: dict[str, float] = {}
         self.heard = 0.0
@@ -145,7 +145,7 @@ class LayerShipper:
             return False
         named = self.journal.number
         begun = self.clock()
-        travelled = self.carrier.upload(layer.path, self.disk)
+        travelled = self.uploader.upload(layer.path, self.disk)
         self.meter.transfer(REQUESTS_A_LAYER, travelled, self.clock() - begun)
         self.bytes += travelled
         self.plain_bytes += layer.bytes

@@ -21,7 +21,7 @@ from nosync.graph.templates import Hole, Template
 from nosync.model.columns import DIFF, HASH
 from nosync.model.errors import Refused
 from nosync.model.identifiers import TraceName
-from nosync.model.picture import Account
+from nosync.model.picture import Description
 from nosync.model.watermark import EventClock
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class FoldNode(Operator):
     clock: EventClock | None = None
 
     @property
-    def ticks(self) -> bool:
+    def time_driven(self) -> bool:
         return self.clock is not None
 
     @property
@@ -99,10 +99,10 @@ class FoldNode(Operator):
         return tuple(trace for trace in (self.trace, self.timers, self.record) if trace is not None)
 
     @property
-    def account(self) -> Account:
+    def description(self) -> Description:
         keeps = "the state of each key" + (", and what was emitted" if self.record else "")
-        costs = "one call for each key that has new rows" + (", or whose time has come" if self.ticks else "")
-        return Account(keeps, f"{self.folding.name} decides what to keep", costs)
+        costs = "one call for each key that has new rows" + (", or whose time has come" if self.time_driven else "")
+        return Description(keeps, f"{self.folding.name} decides what to keep", costs)
 
 
 def folded(query: "Query", plan: Java) -> Template | None:

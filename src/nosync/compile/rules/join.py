@@ -22,7 +22,7 @@ from nosync.graph.templates import Branch, Hole, Template
 from nosync.kernels.join import LEFT, MATCHED, RIGHT, How, Joining
 from nosync.model.columns import HASH, PART, ROW, SIDE
 from nosync.model.identifiers import TraceName
-from nosync.model.picture import Account
+from nosync.model.picture import Description
 
 if TYPE_CHECKING:
     from nosync.compile.query import Query
@@ -53,12 +53,12 @@ class JoinNode(Operator):
         return TraceName(f"{self.name}/left"), TraceName(f"{self.name}/right")
 
     @property
-    def account(self) -> Account:
+    def description(self) -> Description:
         if not self.spec.left:
             why = "there is no equal key: every change meets all of the other side"
-            return Account("both sides, as one group", why, "in proportion to the change times the other side")
+            return Description("both sides, as one group", why, "in proportion to the change times the other side")
         costs = "in proportion to the change and the rows that it meets"
-        return Account("both sides by key", "rows of either side may come or go later", costs)
+        return Description("both sides by key", "rows of either side may come or go later", costs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,17 +58,17 @@ class AccumulateTask:
             yield from self._advance(parts[0][0], merged(self.spec, [groups for _, groups in parts]), started)
 
     def _advance(self, shard: Shard, change: Groups, started: float) -> Batches:
-        step = self._keep(shard, change, started)
+        step = self._update_state(shard, change, started)
         if self.output is not None:
             yield from self._output(step.before, step.after, not self.work.infos(shard))
 
-    def _keep(self, shard: Shard, change: Groups, started: float) -> Step:
+    def _update_state(self, shard: Shard, change: Groups, started: float) -> Step:
         """Adds the change to the state."""
         rows = int(np.abs(change.n).sum())
         step = advance(self.spec, self.work.cover(shard), change)
         changed = _changed(step.before, step.after) if self.work.infos(shard) else np.full(len(change), True)
         after = step.after if changed.all() else step.after.take(np.flatnonzero(changed))
-        self.work.hand_in(shard, rows, after.to_batch(), started, step.bloom, with_bloom=self.spec.mostly_new)
+        self.work.hand_in(shard, rows, after.to_batch(), started, step.bloom, with_bloom=self.spec.deduplicates)
         return step
 
     def _output(self, before: Groups, after: Groups, first: bool) -> Batches:

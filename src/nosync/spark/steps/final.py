@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def step(job: "EpochJob", node: FinalNode) -> DataFrame:
     schema, calls = change_schema(node.schema), calling(job, node.fed)
     since, until = job.moment.watermark_before(node.clock), job.moment.watermark(node.clock)
-    rows = job.rows(node.feed.piece).unionAll(calls) if job.piece_moves(node.feed.piece) else calls
+    rows = job.rows(node.feed.piece).unionAll(calls) if job.piece_changes(node.feed.piece) else calls
     task = FinalTask(job.work(node.trace, "diffs"), node.payload, arrow_schema(schema, node.name), since, until)
     return job.exchange(rows, node).mapInArrow(task, schema)
 

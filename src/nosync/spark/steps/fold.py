@@ -18,7 +18,7 @@ from pyspark.sql.types import LongType, StructField, StructType, TimestampNTZTyp
 
 from nosync.bridge.arrow import arrow_schema
 from nosync.compile.rules.fold import Folding, FoldNode
-from nosync.kernels.fold import States, Touched, remembered, state_layer, touch
+from nosync.kernels.fold import States, Touched, previous_states, state_layer, touch
 from nosync.kernels.timers import due, effective, timer_layer, with_due
 from nosync.model.columns import COUNT, DIFF, HASH, ROW
 from nosync.spark.changes import change_schema
@@ -57,7 +57,7 @@ def fold_input(job: "EpochJob", node: FoldNode) -> tuple[DataFrame, Timing | Non
     if node.clock is None or node.timers is None:
         return job.rows(node.feed.piece), None
     calls = calling(job, node.fed)
-    rows = job.rows(node.feed.piece).unionAll(calls) if job.piece_moves(node.feed.piece) else calls
+    rows = job.rows(node.feed.piece).unionAll(calls) if job.piece_changes(node.feed.piece) else calls
     return rows, Timing(job.work(node.timers, "diffs"), job.moment.watermark_before(node.clock), job.moment.watermark(node.clock))
 
 
@@ -84,7 +84,7 @@ class FoldTask(ShardTask):
         on_time = np.zeros(len(touched.hashes), bool)
         if called is not None:
             touched, on_time = with_due(touched, called)
-        before = remembered(self.work.cover(shard), touched, [*self.state.types, *([pa.int64()] if called else [])])
+        before = previous_states(self.work.cover(shard), touched, [*self.state.types, *([pa.int64()] if called else [])])
         calls = Calls(self.folding, self.view, self.state, python_keys(touched.keys, self.folding.keys))
         calls.run(touched, before, rows, on_time)
         after = calls.states()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def step(job: "EpochJob", node: JoinNode) -> DataFrame:
     assert isinstance(node.feed.piece, Branch)
-    sides = [side for side in node.feed.piece.children if job.piece_moves(side)]
+    sides = [side for side in node.feed.piece.children if job.piece_changes(side)]
     rows = job.rows(sides[0] if len(sides) == 1 else node.feed.piece)
     left, right = node.traces
     works = job.work(left, "diffs"), job.work(right, "diffs")

@@ -29,7 +29,7 @@ def step(job: "EpochJob", node: PaneNode) -> DataFrame:
     since, until = job.moment.watermark_before(node.clock), job.moment.watermark(node.clock)
     task = PaneTask(job.work(node.trace, "upserts"), node.spec, arrow_schema(schema, node.name), node.panes, since, until)
     calls = calling(job, rows.schema)
-    return reduced(job, node, task, rows.unionAll(calls) if job.piece_moves(node.feed.piece) else calls, schema)
+    return reduced(job, node, task, rows.unionAll(calls) if job.piece_changes(node.feed.piece) else calls, schema)
 
 
 def sliding_step(job: "EpochJob", node: SlidingNode) -> DataFrame:
@@ -48,7 +48,7 @@ class PaneTask(AccumulateTask):
 
     def _advance(self, shard: Shard, change: Groups, started: float) -> Iterator[pa.RecordBatch]:
         windows = closed(self.spec, self.panes, self.work.cover(shard), self.since, self.until)
-        self._keep(shard, without_calls(change), started)
+        self._update_state(shard, without_calls(change), started)
         if windows is not None and self.output is not None:
             columns = [*windows.keys, *self.spec.finish(windows)]
             hashes = pa.array(windows.hashes.view(np.int64))

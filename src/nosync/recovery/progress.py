@@ -10,7 +10,7 @@ from nosync.model.status import Recovery
 from nosync.recovery.plan import Plan, Recompute
 
 
-class Steps:
+class RecoveryProgress:
     """The files of a plan, then its jobs. A shard is whole when nothing of it is left to be fetched or computed."""
 
     def __init__(self, image: Image, plan: Plan) -> None:

@@ -12,40 +12,40 @@ import pytest
 from nosync.model.errors import Corrupt, OutcomeUnknown, Unavailable
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
-from nosync.tiers.courier import PRIORITY, Courier, answer, courier_for, error_of
+from nosync.tiers.uploading import PRIORITY, UploadProcess, answer, error_of, upload_process
 
 NAME = "layers/v/0-f/1-2-1.0-0.arrow"
 
 
 @pytest.fixture
-def courier(disk: LocalDisk, tmp_path: Path) -> Iterator[Courier]:
-    found = courier_for(open_remote((tmp_path / "remote").as_uri()), disk)
+def uploader(disk: LocalDisk, tmp_path: Path) -> Iterator[UploadProcess]:
+    found = upload_process(open_remote((tmp_path / "remote").as_uri()), disk)
     assert found is not None
     yield found
     found.close()
 
 
-def process_of(courier: Courier) -> psutil.Process:
-    assert courier._process is not None
-    return psutil.Process(courier._process.pid)
+def process_of(uploader: UploadProcess) -> psutil.Process:
+    assert uploader._process is not None
+    return psutil.Process(uploader._process.pid)
 
 
 def test_the_objects_are_those_of_the_remote_itself_and_epochs_come_first(
-    courier: Courier, disk: LocalDisk, tmp_path: Path
+    uploader: UploadProcess, disk: LocalDisk, tmp_path: Path
 ) -> None:
     content = os.urandom(1 << 16) * 100
     disk.replace(NAME, content)
     remote = open_remote((tmp_path / "remote").as_uri())
-    assert courier.upload(NAME, disk) == remote.sizes("layers")[NAME] == open_remote((tmp_path / "other").as_uri()).upload(NAME, disk)
+    assert uploader.upload(NAME, disk) == remote.sizes("layers")[NAME] == open_remote((tmp_path / "other").as_uri()).upload(NAME, disk)
     assert remote.read(NAME) == content
-    assert process_of(courier).nice() == min(os.nice(0) + PRIORITY, 19)  # of one that is low already
+    assert process_of(uploader).nice() == min(os.nice(0) + PRIORITY, 19)  # of one that is low already
     with pytest.raises(Corrupt, match="is not there"):
-        courier.upload("layers/v/0-f/2-3-1.0-0.arrow", disk)
-    process_of(courier).send_signal(signal.SIGSTOP)  # in the middle of whatever it does
-    process_of(courier).kill()
+        uploader.upload("layers/v/0-f/2-3-1.0-0.arrow", disk)
+    process_of(uploader).send_signal(signal.SIGSTOP)  # in the middle of whatever it does
+    process_of(uploader).kill()
     with pytest.raises(OutcomeUnknown, match="ended"):
-        courier._ask(NAME)
-    assert courier.upload(NAME, disk) > 0
+        uploader._ask(NAME)
+    assert uploader.upload(NAME, disk) > 0
 
 
 def test_every_error_of_the_remote_arrives(disk: LocalDisk, s3: Callable[[str], Objects]) -> None:
@@ -60,5 +60,5 @@ def test_every_error_of_the_remote_arrives(disk: LocalDisk, s3: Callable[[str], 
 
 
 def test_a_remote_in_memory_is_of_this_process_alone(disk: LocalDisk) -> None:
-    assert courier_for(open_remote("memory://here"), disk) is None
+    assert upload_process(open_remote("memory://here"), disk) is None
     assert urlsplit(open_remote("memory://here").url).scheme == "memory"

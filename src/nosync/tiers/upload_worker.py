@@ -1,4 +1,4 @@
-"""The copying process: reads names as JSON lines, answers each with the bytes that travelled or with an error. Started by `Courier`."""
+"""The copying process: reads names as JSON lines, answers each with the bytes that travelled or with an error. Of `UploadProcess`."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
 from nosync.tiers.background import arguments, lower_priority
-from nosync.tiers.courier import PRIORITY, answer
+from nosync.tiers.uploading import PRIORITY, answer
 
 
 def main() -> None:

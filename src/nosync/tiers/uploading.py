@@ -14,7 +14,7 @@ from typing import Any
 
 from nosync.model import errors
 from nosync.model.errors import NosyncError, OutcomeUnknown
-from nosync.model.store import Carrier, Disk
+from nosync.model.store import Disk, Uploader
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects
 from nosync.tiers.background import close_pipes, spawn
@@ -22,7 +22,7 @@ from nosync.tiers.background import close_pipes, spawn
 PRIORITY = 10
 
 
-class Courier:
+class UploadProcess:
     """Carries files of one home to one remote, one at a time. Its process starts with the first."""
 
     def __init__(self, url: str, home: str) -> None:
@@ -31,7 +31,7 @@ class Courier:
         self._process: subprocess.Popen[str] | None = None
 
     def upload(self, name: str, disk: Disk) -> int:
-        """As `Remote.upload`, of the home that the courier was made for."""
+        """As `Remote.upload`, of the home that the process was made for."""
         with self._lock:
             answer = self._ask(name)
         if "error" in answer:
@@ -42,7 +42,7 @@ class Courier:
         if self._process is not None and self._process.poll() is not None:
             self._end_process()
         if self._process is None:
-            self._process = spawn("nosync.tiers.courier_worker", *self._arguments)
+            self._process = spawn("nosync.tiers.upload_worker", *self._arguments)
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
             self._process.stdin.write(json.dumps(name) + "\n")
@@ -71,17 +71,17 @@ class Courier:
             close_pipes(process)
 
 
-def courier_for(remote: object, disk: Disk) -> Courier | None:
-    """A courier where the remote can be reached from another process."""
+def upload_process(remote: object, disk: Disk) -> UploadProcess | None:
+    """An upload process where the remote can be reached from another process."""
     if isinstance(remote, Objects) and isinstance(disk, LocalDisk) and not remote.url.startswith("memory:"):
-        return Courier(remote.url, str(disk.root))
+        return UploadProcess(remote.url, str(disk.root))
     return None
 
 
-def answer(carrier: Carrier, name: str, disk: Disk) -> dict[str, Any]:
+def answer(uploader: Uploader, name: str, disk: Disk) -> dict[str, Any]:
     """What the process says of one file."""
     try:
-        return {"bytes": carrier.upload(name, disk)}
+        return {"bytes": uploader.upload(name, disk)}
     except NosyncError as error:
         return {"error": type(error).__name__, "message": error.message, "hint": error.hint}
 
