@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,16 @@ import pytest
 from click.testing import CliRunner, Result
 
 from nosync.cli.main import main
-from nosync.journal.entries import Computed, Declared, Merged, Opened, Trimmed
+from nosync.journal.entries import Computed, Declared, Merged, Opened, Released, Trimmed
 from nosync.journal.journal import Journal
 from nosync.journal.names import RECORDS, layer_path, record_name
 from nosync.journal.rolling import Roller
+from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.layers import LayerInfo
 from nosync.model.run import this_process
 from nosync.model.shards import shard_ranges
 from nosync.model.store import fingerprint
-from nosync.recovery.verdict import joined
+from nosync.recovery.verdict import REPAIRABLE, WHOLE, joined
 from nosync.state.layer import write_layer
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
@@ -77,6 +79,17 @@ def fsck(place: Place, *options: str) -> Result:
 
 def told(place: Place, *options: str) -> dict[str, Any]:
     return dict(json.loads(fsck(place, "--json", *options).stdout))
+
+
+def test_what_a_sink_has_got_is_not_missed_in_a_home_that_took_over(place: Place) -> None:
+    sink = TraceName("sink out/rows")
+    layer = LayerInfo(sink, HALVES[0], Epoch(6), Epoch(7), "diffs", layer_path(sink, HALVES[0], 6, 7, "1.0"), 1, 9, "")
+    place.journal.append(replace(DECLARED, sinks={"out": {"trace": sink, "release": "safe"}}, feeders={TRACE: [TRACE], sink: [sink]}))
+    place.journal.append(Opened(6, 0.0, {"s": {}}))
+    place.journal.append(Computed(6, (layer,), {"s": 1}, {}))
+    assert fsck(place).exit_code == REPAIRABLE  # it has yet to get it
+    place.journal.append(Released("out", 6))
+    assert fsck(place).exit_code == WHOLE
 
 
 def test_a_whole_home_has_nothing_to_repair(place: Place) -> None:

@@ -46,7 +46,7 @@ def _judged(findings: Findings) -> Verdict:
     home = findings.holdings["home"].whole
     declared = image.declared.views if image.declared else {}
     unreadable = {name: unreadable_epochs(image, TraceName(view["trace"]), home) for name, view in declared.items()}
-    return Verdict(_code(findings, chosen), chosen, without_disk, unreadable)
+    return Verdict(_code(findings, chosen, shape), chosen, without_disk, unreadable)
 
 
 def shape_of(declared: Declared | None) -> Shape:
@@ -58,10 +58,11 @@ def shape_of(declared: Declared | None) -> Shape:
     return Shape(feeders, sinks, frozenset(declared.stepwise), frozenset(declared.unrepeatable), frozenset(declared.records), policy)
 
 
-def _code(findings: Findings, chosen: Plan | None) -> int:
+def _code(findings: Findings, chosen: Plan | None, shape: Shape) -> int:
+    """What sinks have got is not part of the newest state: a home that took over has it never."""
     if chosen is None or chosen.opened < findings.image.last_opened:
         return LOST
-    newest = {layer.path for layer in findings.image.newest_layers()}
+    newest = {layer.path for layer in findings.image.newest_layers() if layer.trace not in shape.sinks}
     idle = not chosen.fetch and not chosen.jobs and not findings.lacking and newest <= findings.holdings["home"].whole
     return WHOLE if idle else REPAIRABLE
 
