@@ -47,7 +47,7 @@ check: $(READY) ## lint, types, import order, file sizes
 simulate: $(READY) ## a million seeded histories of crashes and losses (SIMULATE_ARGS="--histories 10000")
 	@$(VENV)/bin/python -m tests.simulation $(SIMULATE_ARGS)
 
-crash-test: $(READY) ## 100 real kills of drivers, workers and executors (CRASH_ARGS="--kills 20 --seed 7")
+crash-test: $(READY) ## two hosts on one S3 server: 100 real kills, partitions, full disks (CRASH_ARGS="--kills 20 --seed 7")
 	@$(VENV)/bin/python -m tests.crash $(CRASH_ARGS)
 
 servers: $(READY) ## the S3 servers that tests talk to, built once and kept in ~/.cache/nosync

@@ -4,7 +4,7 @@ Each step is one of:
     driver      the program is killed; perhaps the other host goes on
     early       the same, while it starts
     recovering  the same, as soon as it has taken the flow over
-    worker, merger, executor    one process of it is killed, and it goes on
+    worker, merger, executor    one process of it is killed, and it goes on; workers are killed up to five times in a row
     partition   its link is cut, silent or deaf; it computes on, or is killed; the other host takes over and rolls up; the link heals, and
                 the first must end as fenced
     rival       the other host takes over from one that is well
@@ -37,6 +37,7 @@ LINGER_SECONDS = {"driver": 0.5, "early": 6.0, "recovering": 0.5, "worker": 0.5,
 DEAF_SECONDS = 3.0
 FULL_SECONDS = 2.0
 ROLLED_EPOCHS = 9  # so many have a roll-up among them
+MOST_WORKERS = 5
 OLD_EPOCHS = 5  # of those that were looked at before, at each step
 
 
@@ -73,17 +74,19 @@ class TwoHosts:
         steps.get(kind, lambda: self._kill_running(kind))()
         self._check()
 
-    def finish(self) -> None:
-        """Undisturbed, to the end of the input; then the other host has a look too. All that was fed is there once."""
+    def finish(self, hosts: int) -> None:
+        """Undisturbed, to the end of the input; with two `hosts`, the other one takes over then. All that was fed is there once."""
         (self.shared / "finish").touch()
-        for _ in self.hosts:
+        for _ in range(hosts):
             if not self.active.alive:
                 self.active.start()
             assert self.active.ended() == 0, self.active.words()
             self._check(everything=True)
             findings = check(self.active.home, self.remote, this_process(0.0).boot)
-            assert judge(findings).code == WHOLE, findings
+            verdict = judge(findings)
+            assert verdict.code == WHOLE, f"fsck says {verdict.code}: {verdict.next}"
             self.hosts.reverse()
+        self.hosts.reverse()  # whoever came last
         taken = sorted(name for files in self.promised.values() for name in files)
         assert taken == [f"{number:05d}.json" for number in range(self.fed)]
         newest = max(self.promised)
@@ -125,8 +128,9 @@ class TwoHosts:
         self.kills += 1
 
     def _kill_running(self, kind: str) -> None:
-        self._work()
-        self._kill(kind)
+        for _ in range(self.chance.randint(1, MOST_WORKERS) if kind == "worker" else 1):
+            self._work()
+            self._kill(kind)
 
     def _early(self) -> None:
         self._stop_at_once()
