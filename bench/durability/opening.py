@@ -1,7 +1,7 @@
 """`python -m bench.durability.opening`: opening a flow after a thousand, a hundred thousand, a million epochs of one file each.
 
 The journal is grown by its own code, with the entries of a real flow, in memory; what is left of it is written down, and no layer is.
-Measured is what a start does before its first epoch: reading the chain, asking what each source has taken, and telling known files in a
+Measured is what a start does before its first epoch: reading the chain, asking what each source has taken, and recognising known files in a
 folder from new ones. Each time in a process of its own, whose memory is reported too.
 """
 

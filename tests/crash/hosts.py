@@ -59,7 +59,7 @@ class Host:
 
     def reach(self, epoch: int) -> None:
         """Waits until it has computed so much. It must not end before."""
-        until(lambda: self.epoch() >= epoch or not self.alive, told=self.words)
+        until(lambda: self.epoch() >= epoch or not self.alive, instead=self.words)
         assert self.alive, f"host {self.name} ended: {self.words()}"
 
     def kill(self, kind: str, chance: random.Random) -> None:
@@ -67,7 +67,7 @@ class Host:
         assert self.process is not None
         process = self.process
         if kind in ("worker", "merger", "executor"):
-            until(lambda: not self.alive or kill_one(process, kind, chance), told=self.words)
+            until(lambda: not self.alive or kill_one(process, kind, chance), instead=self.words)
             return
         kill_all(process)
         self.process = None

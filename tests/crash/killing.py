@@ -65,15 +65,15 @@ class Victim:
         if self.process is None:
             self.start()
         if kind == "recovering":
-            until(lambda: self._runs() > runs or self._ended(), told=self._told)
+            until(lambda: self._runs() > runs or self._ended(), instead=self._words)
         elif kind != "early":
-            until(lambda: self.epoch() > seen or self._ended(), told=self._told)
-        assert not self._ended(), self._told()
+            until(lambda: self.epoch() > seen or self._ended(), instead=self._words)
+        assert not self._ended(), self._words()
         time.sleep(self.chance.random() * LINGER_SECONDS[kind])
         if kind in DRIVER:
             self._end()
         else:
-            until(lambda: self._ended() or self._kill_one(kind), told=self._told)
+            until(lambda: self._ended() or self._kill_one(kind), instead=self._words)
 
     def finish(self) -> None:
         """Undisturbed, to the end of the input."""
@@ -81,7 +81,7 @@ class Victim:
         if self.process is None:
             self.start()
         assert self.process is not None
-        assert self.process.wait(FINISH_SECONDS) == 0, self._told()
+        assert self.process.wait(FINISH_SECONDS) == 0, self._words()
 
     def _kill_one(self, kind: str) -> bool:
         assert self.process is not None
@@ -99,7 +99,7 @@ class Victim:
     def _ended(self) -> bool:
         return self.process is not None and self.process.poll() is not None
 
-    def _told(self) -> str:
+    def _words(self) -> str:
         return self.log.read_text()[-3000:] if self.log.exists() else "no log"
 
 

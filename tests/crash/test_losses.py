@@ -51,7 +51,7 @@ def flip(path: Path, position: int) -> None:
 
 
 def flip_a_count(home: Path, layer: LayerInfo) -> None:
-    """Changes a value: nothing but the checksum of its block tells."""
+    """Changes a value: nothing but the checksum of its block shows it."""
     values = open_layer(home, layer).blocks[0].column("n").buffers()[1].to_pybytes()
     flip(home / layer.path, (home / layer.path).read_bytes().index(values))
 

@@ -26,14 +26,14 @@ def test_another_home_takes_over_on_a_real_server_and_the_first_run_is_fenced(
     feed(folder, range(2))
     run = orders_flow(quick, folder)[0].start(first, shards=2, remote=remote)
     run.processAllAvailable()
-    until(lambda: run.safe["site"] == 2, told=lambda: run.status)
+    until(lambda: run.safe["site"] == 2, instead=lambda: run.status)
     with orders_flow(quick, folder)[0].start(second, remote=remote) as other:
         assert other.recovered.epoch == 2 and other.recovered.recomputed == 0 and other.recovered.fetched > 0
         feed(folder, [2])
         with pytest.raises(ns.Fenced, match="took this flow over"):
             run.awaitTermination(60.0)
         other.processAllAvailable()
-        until(lambda: other.safe["site"] == 3, told=lambda: other.status)
+        until(lambda: other.safe["site"] == 3, instead=lambda: other.status)
     judge(quick, second, folder, [1, 2, 3])
     said = caplog.text + str(run.status) + json.dumps(run.status.to_json()) + str(run.exception()) + json.dumps(other.status.to_json())
     written = [file.read_bytes() for home in (first, second) for file in home.rglob("*") if file.is_file()]

@@ -52,28 +52,28 @@ def test_permission_lost_and_a_full_disk_stop_what_they_must_and_heal(
     feed(folder, [0])
     with orders_flow(quick, folder)[0].start(home, shards=2) as run:
         run.processAllAvailable()
-        until(lambda: run.safe["host"] == 1, told=lambda: run.status)
+        until(lambda: run.safe["host"] == 1, instead=lambda: run.status)
 
         disk.no_syncing = errno.EIO  # nothing new becomes safe; the stream has no need of that
         feed(folder, [1])
         run.processAllAvailable()
-        until(lambda: "host" in run.status.problems, told=lambda: run.status)
+        until(lambda: "host" in run.status.problems, instead=lambda: run.status)
         assert os.strerror(errno.EIO) in run.status.problems["host"]
         assert (run.epoch, run.safe) == (2, {"process": 2, "host": 1})
 
         disk.no_syncing = None
-        until(lambda: run.safe["host"] == 2 and not run.status.problems, told=lambda: run.status)
+        until(lambda: run.safe["host"] == 2 and not run.status.problems, instead=lambda: run.status)
 
         for number, code in enumerate((errno.EACCES, errno.ENOSPC), start=2):
             disk.no_writing = code  # without its record an epoch is none
             feed(folder, [number])
-            until(lambda: run.status.message.startswith("Stalled"), told=lambda: run.status)
+            until(lambda: run.status.message.startswith("Stalled"), instead=lambda: run.status)
             assert os.strerror(code) in run.status.message and run.isActive
             assert run.epoch == run.safe["host"] == number
             assert ns.open(home).view("customers").num_rows > 0
             disk.no_writing = None
             run.processAllAvailable()
-            until(lambda at=number: run.safe["host"] == at + 1 and not run.status.problems, told=lambda: run.status)
+            until(lambda at=number: run.safe["host"] == at + 1 and not run.status.problems, instead=lambda: run.status)
     judge(quick, home, folder, [1, 4])
 
 
@@ -93,7 +93,7 @@ def test_a_task_that_cannot_write_its_layer_stalls_the_stream_until_it_can(quick
         try:
             limit_files(100)
             feed(folder, [1])
-            until(lambda: run.status.message.startswith("Stalled"), told=lambda: run.status)
+            until(lambda: run.status.message.startswith("Stalled"), instead=lambda: run.status)
             assert "epoch 2 could not be written" in run.status.message and "too large" in run.status.message
             assert run.isActive and run.epoch == 1
         finally:

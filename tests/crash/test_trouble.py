@@ -50,13 +50,13 @@ def test_a_full_disk_stalls_the_stream_until_there_is_room(quick: SparkSession, 
         until(lambda: run.safe["host"] == 1)
         fill(small_disk / "ballast")
         feed(folder, [1, 2])
-        until(lambda: run.status.message.startswith("Stalled"), told=lambda: run.status)
+        until(lambda: run.status.message.startswith("Stalled"), instead=lambda: run.status)
         assert "No space left" in run.status.message and run.isActive
         assert run.epoch == 1 == run.safe["host"]
         assert ns.open(home).view("customers").num_rows > 0
         (small_disk / "ballast").unlink()
         run.processAllAvailable()
-        until(lambda: run.safe["host"] == 3 and not run.status.problems, told=lambda: run.status)
+        until(lambda: run.safe["host"] == 3 and not run.status.problems, instead=lambda: run.status)
     judge(quick, home, folder, [1, 3])
 
 
@@ -71,15 +71,15 @@ def test_a_remote_that_is_away_stops_its_own_safe_point_alone(quick: SparkSessio
     feed(folder, [0])
     with orders_flow(quick, folder)[0].start(home, shards=2, remote=f"s3://{BUCKET}/{uuid4().hex}") as run:
         run.processAllAvailable()
-        until(lambda: run.safe["site"] == 1, told=lambda: run.status)
+        until(lambda: run.safe["site"] == 1, instead=lambda: run.status)
         server.stop()
         feed(folder, [1])
         run.processAllAvailable()
-        until(lambda: run.safe["host"] == 2 and "records" in run.status.problems, told=lambda: run.status)
+        until(lambda: run.safe["host"] == 2 and "records" in run.status.problems, instead=lambda: run.status)
         assert run.epoch == 2 and run.safe["site"] == 1
         server = ThreadedMotoServer(host, port, verbose=False)
         server.start()
-        until(lambda: run.safe["site"] == 2 and not run.status.problems, told=lambda: run.status)
+        until(lambda: run.safe["site"] == 2 and not run.status.problems, instead=lambda: run.status)
     server.stop()
     judge(quick, home, folder)
 
@@ -94,7 +94,7 @@ def test_a_sink_whose_folder_is_lost_gets_every_epoch_once_it_is_back(quick: Spa
         os.rename(out, away)
         out.write_text("in the way")
         feed(folder, [1, 2])
-        until(lambda: run.safe["host"] == 3 and "sink out" in run.status.problems, told=lambda: run.status)
+        until(lambda: run.safe["host"] == 3 and "sink out" in run.status.problems, instead=lambda: run.status)
         assert str(out) in run.status.problems["sink out"] and run.isActive
         out.unlink()
         shutil.move(away, out)

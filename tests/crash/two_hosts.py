@@ -141,7 +141,7 @@ class TwoHosts:
         self._stop_at_once()
         self._running()
         runs = self.active.runs()
-        until(lambda: self.active.runs() > runs or not self.active.alive, told=self.active.words)
+        until(lambda: self.active.runs() > runs or not self.active.alive, instead=self.active.words)
         self._kill("recovering")
 
     def _stop_at_once(self) -> None:
@@ -188,7 +188,7 @@ class TwoHosts:
         """The one that took over goes on until the remote has another roll-up."""
         before = self.remote.sizes(ROLLUPS).keys()
         self._feed(ROLLED_EPOCHS)
-        until(lambda: self.remote.sizes(ROLLUPS).keys() - before or not self.active.alive, told=self.active.words)
+        until(lambda: self.remote.sizes(ROLLUPS).keys() - before or not self.active.alive, instead=self.active.words)
         assert self.active.alive, self.active.words()
 
     def _answers(self) -> None:

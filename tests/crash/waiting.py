@@ -6,9 +6,9 @@ from collections.abc import Callable
 DEADLINE_SECONDS = 600.0
 
 
-def until(condition: Callable[[], object], seconds: float = DEADLINE_SECONDS, told: Callable[[], object] = lambda: "") -> None:
-    """Returns once the condition holds; `told` says what was there instead."""
+def until(condition: Callable[[], object], seconds: float = DEADLINE_SECONDS, instead: Callable[[], object] = lambda: "") -> None:
+    """Returns once the condition holds; `instead` says what was there."""
     end = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < end, f"not within {seconds:g} s: {told()}"
+        assert time.monotonic() < end, f"not within {seconds:g} s: {instead()}"
         time.sleep(0.02)

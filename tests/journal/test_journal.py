@@ -1,4 +1,4 @@
-"""The journal: one history, whole up to its first gap; the newest run owns it; rolled up, it tells the same."""
+"""The journal: one history, whole up to its first gap; the newest run owns it; rolled up, it says the same."""
 
 from pathlib import Path
 

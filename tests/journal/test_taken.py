@@ -1,4 +1,4 @@
-"""What was taken is told in summary, whatever was rolled up, rolled back, torn or lost; and telling it reads little."""
+"""What was taken is summed up, whatever was rolled up, rolled back, torn or lost; and the summary reads little."""
 
 import random
 from pathlib import Path
@@ -49,7 +49,7 @@ def grown(home: Path, epochs: int, every: int, remote: Path | None = None) -> Jo
     return journal
 
 
-def told(disk: LocalDisk, *others: object) -> dict[str, Taken]:
+def summed_up(disk: LocalDisk, *others: object) -> dict[str, Taken]:
     chain = read_chain(disk)
     return taken_from(["files", "rare"], TieredReader(disk, *others), chain.base, chain.records, MARKS_OF)  # type: ignore[arg-type]
 
@@ -85,7 +85,7 @@ def test_whatever_is_rolled_back_torn_or_lost_exactly_what_is_left_was_taken(tmp
             disk.delete(chance.choice(known))
         elif known and chance.random() < 0.03:
             disk.replace(chance.choice(known), b"torn")
-        taken = told(disk)
+        taken = summed_up(disk)
         left = [name for slice in taken["files"] for name in slice["names"]]
         assert taken["files"].latest == {"names": left[-2:]}
         assert taken["files"].marks.among([f"{epoch}.again" for epoch in range(200)]) == set(left[1::2]), f"seed {seed}"

@@ -44,13 +44,6 @@ def test_ranges_overlap_where_they_share_a_hash() -> None:
     assert shards_in([halves[1]], 3) == [1, 2]
 
 
-def test_a_range_finds_its_part_of_ascending_hashes() -> None:
-    low, high = shard_ranges(2)
-    hashes = [1, 2, 1 << 62, 1 << 63, (1 << 64) - 1]
-    assert hashes[low.positions(hashes)] == hashes[:3]
-    assert hashes[high.positions(hashes)] == hashes[3:]
-
-
 def test_the_name_of_a_layer_says_which_hashes_it_holds() -> None:
     path = layer_path("a/b", shard_ranges(2)[1], 3, 5, "7.ab")
     found = LAYER.fullmatch(path)

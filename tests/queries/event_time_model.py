@@ -1,4 +1,4 @@
-"""Event time told once more, in a few lines and without nosync: which rows come too late for a window."""
+"""Event time once more, in a few lines and without nosync: which rows come too late for a window."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta

@@ -77,7 +77,7 @@ def fsck(place: Place, *options: str) -> Result:
     return CliRunner().invoke(main, ["fsck", str(place.home), *options])
 
 
-def told(place: Place, *options: str) -> dict[str, Any]:
+def verdict(place: Place, *options: str) -> dict[str, Any]:
     return dict(json.loads(fsck(place, "--json", *options).stdout))
 
 
@@ -124,7 +124,7 @@ def test_a_missing_layer_comes_from_the_remote_where_it_is(place: Place) -> None
 
 def test_old_layers_that_a_merged_one_stands_for_only_cost_their_epochs(place: Place) -> None:
     place.file(0, 2, 3).unlink()
-    found = told(place)
+    found = verdict(place)
     assert found["code"] == 0
     assert found["unreadable"] == {"totals": [[2, 3]]}
 
@@ -139,7 +139,7 @@ def test_a_missing_merged_layer_is_replaced_by_what_it_was_made_of(place: Place)
 
 def test_a_changed_byte_is_found_by_reading_not_by_sizes(place: Place) -> None:
     place.damage(1, 5, 6)
-    assert told(place, "--quick")["code"] == 0
+    assert verdict(place, "--quick")["code"] == 0
     result = fsck(place)
     assert result.exit_code == 1
     assert "delete the damaged files of the home first" in result.output
@@ -150,7 +150,7 @@ def test_a_changed_byte_on_the_remote_is_found_too(place: Place) -> None:
     path = place.layers[1, 5, 6].path
     place.damage(1, 5, 6)
     place.objects.upload(path, place.disk)
-    found = told(place, "--remote", place.remote)
+    found = verdict(place, "--remote", place.remote)
     assert found["tiers"]["remote"]["damaged"] == [path]
     assert found["withoutDisk"]["recompute"] == [{"first": 5, "last": 5, "shards": {TRACE: [1]}}]
 
@@ -167,7 +167,7 @@ def test_layers_without_input_are_lost_for_good(place: Place) -> None:
 def test_trimmed_input_is_not_missed(place: Place) -> None:
     place.journal.append(Trimmed("s", 5))
     shutil.rmtree(place.home / "input")
-    found = told(place)
+    found = verdict(place)
     assert (found["code"], found["tiers"]["home"]["missing"]) == (0, [])
 
 
@@ -187,7 +187,7 @@ def test_a_lost_disk_comes_back_from_the_remote(place: Place) -> None:
 
 def test_what_lies_behind_a_gap_of_the_journal_counts_for_nothing(place: Place) -> None:
     (place.home / record_name(place.journal.number - 1)).unlink()
-    found = told(place)
+    found = verdict(place)
     assert found["tiers"]["home"]["number"] == place.journal.number - 2
     assert found["tiers"]["home"]["behind"] == [record_name(place.journal.number)]
     assert found["epoch"] == 4
@@ -205,7 +205,7 @@ def test_a_journal_that_was_rolled_up_tells_the_same(place: Place) -> None:
     while roller.step(place.journal.number):
         pass
     assert list(place.disk.sizes(RECORDS)) == [record_name(place.journal.number)]
-    found = told(place)
+    found = verdict(place)
     assert (found["code"], found["tiers"]["home"]["rollups"], found["tiers"]["home"]["segments"]) == (0, 1, 1)
     assert found["unreadable"] == {"totals": []}
 
@@ -215,7 +215,7 @@ def test_without_its_segments_the_newest_state_is_still_whole(place: Place) -> N
     while roller.step(place.journal.number):
         pass
     shutil.rmtree(place.home / "journal" / "segments")
-    found = told(place)
+    found = verdict(place)
     assert (found["code"], found["unreadable"]) == (0, {"totals": [[1, 4]]})
     assert "in no segment" in found["forgotten"]
 

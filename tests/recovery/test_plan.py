@@ -93,10 +93,10 @@ def test_what_depends_on_the_cut_into_epochs_is_recomputed_epoch_by_epoch_with_a
     assert found is not None and found.jobs == (Recompute(2, 2, {"b": frozenset([HALVES[0]])}),)
 
 
-# a is not deterministic: what it told is recorded under "told", and b stands on that
+# a is not deterministic: what it emitted is recorded under "emitted", and b stands on that
 UNSURE = Shape(
-    {"a": frozenset(["a"]), "told": frozenset(["a", "told"]), "b": frozenset(["told", "b"])}, {"b": "sink"},
-    stepwise=frozenset(["a", "told"]), unrepeatable=frozenset(["a", "told"]), records=frozenset(["told"]),
+    {"a": frozenset(["a"]), "emitted": frozenset(["a", "emitted"]), "b": frozenset(["emitted", "b"])}, {"b": "sink"},
+    stepwise=frozenset(["a", "emitted"]), unrepeatable=frozenset(["a", "emitted"]), records=frozenset(["emitted"]),
 )  # fmt: skip
 
 
@@ -104,9 +104,9 @@ def unsure(doubted: set[str], gone: set[str], *more: Entry, epochs: int = 3) -> 
     """The plan where these layers are gone, some of them before they were safe."""
     entries: list[Entry] = []
     for epoch in range(1, epochs + 1):
-        layers = tuple(layer(trace, shard, epoch) for trace in ("a", "told", "b") for shard in (0, 1))
+        layers = tuple(layer(trace, shard, epoch) for trace in ("a", "emitted", "b") for shard in (0, 1))
         entries += [Opened(epoch, 0.0, {"s": {}}), Computed(epoch, layers, {}, {})]
-    image = fold([*entries, Merged(layer("told", 0, 1, 3)), *more])
+    image = fold([*entries, Merged(layer("emitted", 0, 1, 3)), *more])
     return plan(image, Survey(frozenset(everything(image) - gone), frozenset(), frozenset(doubted)), UNSURE)
 
 
@@ -117,8 +117,8 @@ def test_what_stands_on_a_record_is_recomputed_from_it_and_nothing_above() -> No
 
 def test_what_cannot_be_computed_again_is_not_papered_over() -> None:
     assert unsure(set(), {"a/0/3-4"}) is None
-    assert unsure(set(), {"told/1/2-3"}) is None
-    assert unsure(set(), {"b/0/2-3", "told/0/2-3"}) is None  # there is a merged layer, but it does not tell one epoch from the other
+    assert unsure(set(), {"emitted/1/2-3"}) is None
+    assert unsure(set(), {"b/0/2-3", "emitted/0/2-3"}) is None  # the merged layer there holds both epochs as one
 
 
 def test_what_was_lost_before_it_was_safe_comes_out_anew_on_the_same_input() -> None:

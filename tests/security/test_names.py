@@ -24,7 +24,7 @@ NAMES = some.text(min_size=1, max_size=400)
 
 
 def apart(one: str, other: str) -> None:
-    """Two names have folders that differ, also where case is not told apart."""
+    """Two names have folders that differ, also where case makes no difference."""
     assert (folder_name(one).lower() == folder_name(other).lower()) == (one == other)
 
 

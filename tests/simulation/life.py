@@ -70,7 +70,7 @@ class Life:
         return openings(reader, self.journal.base, self.journal.after(self.journal.base))
 
     def position(self) -> int:
-        """Where the source goes on, from what is told in summary; it must be what all openings tell."""
+        """Where the source goes on, from the summary; it must be what all openings say."""
         reader = TieredReader(self.history.disk, self.history.remote)
         taken = taken_from(["lasting"], reader, self.journal.base, self.journal.after(self.journal.base), MARKS_OF)["lasting"]
         known = [str(slice["last"]) for slice in taken]
@@ -80,7 +80,7 @@ class Life:
         return int(last or 0)
 
     def check_trim(self, slice: dict[str, Any]) -> None:
-        """Called by the source when it is told to let go."""
+        """Called by the source when it is to let go."""
         image = self.journal.image
         epoch = next(entry.epoch for entry in self.openings() if entry.slices.get("lasting") == slice)
         if image.trimmed.get("lasting", 0) < epoch:

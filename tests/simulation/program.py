@@ -38,7 +38,7 @@ class Broken(Exception):
 
 @dataclass
 class Lasting:
-    """A source that can be read again until it is told to trim. Shared by all runs, as a real one would be."""
+    """A source that can be read again until it is asked to trim. Shared by all runs, as a real one would be."""
 
     events: list[int] = field(default_factory=list)
     trimmed: int = 0

@@ -230,7 +230,7 @@ def test_whatever_a_file_does_wrong_rejects_it_and_nothing_else(spark: SparkSess
         write(folder, "later.parquet", pa.array([], pa.int64()), 3600)
     assert sorted(rejected) == ["secret column.parquet", "secret.parquet", "text.parquet", "torn page.parquet"]
     assert "string, not int64" in rejected["text.parquet"] and "ncrypted" in rejected["secret.parquet"]
-    assert told("fsck", home).exit_code == 0
+    assert answered("fsck", home).exit_code == 0
 
 
 def test_a_file_that_is_needed_again_and_cannot_be_had_is_set_aside_on_record(spark: SparkSession, tmp_path: Path) -> None:
@@ -242,14 +242,14 @@ def test_a_file_that_is_needed_again_and_cannot_be_had_is_set_aside_on_record(sp
         run.processAllAvailable()
     shutil.rmtree(home / "layers")
     (folder / "a").unlink()
-    predicted = told("fsck", home)
+    predicted = answered("fsck", home)
     assert predicted.exit_code == 2 and f'file "{folder / "a"}" of source "s", epoch 1, is gone' in predicted.output
     run = flow_over(spark, folder).start(home=home)
     with pytest.raises(ns.Conflict, match=r'file ".*/in/a" is gone\n.*nosync skip HOME "s" "a"'):
         run.awaitTermination()
-    assert told("skip", home, "t", "a").exit_code == 1 and told("skip", home, "s", "/elsewhere/a").exit_code == 1
-    assert told("skip", home, "s", str(folder / "a")).output == '"a" of "s" is set aside; epoch 1 had it\n'
-    predicted = told("fsck", home)
+    assert answered("skip", home, "t", "a").exit_code == 1 and answered("skip", home, "s", "/elsewhere/a").exit_code == 1
+    assert answered("skip", home, "s", str(folder / "a")).output == '"a" of "s" is set aside; epoch 1 had it\n'
+    predicted = answered("fsck", home)
     assert predicted.exit_code == 1 and 'Of source "s", set aside for good: a.' in predicted.output
     for _ in range(2):
         with flow_over(spark, folder).start(home=home) as run:
@@ -257,10 +257,10 @@ def test_a_file_that_is_needed_again_and_cannot_be_had_is_set_aside_on_record(sp
             assert [row.name for row in run.view("rows").collect()] == ["b"]
             assert [tuple(row) for row in run.view("total").collect()] == [("b", 1)]
         write(folder, "a", [5])  # too late: it stays aside
-    assert json.loads(told("status", home, "--json").output)["skipped"] == {"s": ["a"]}
+    assert json.loads(answered("status", home, "--json").output)["skipped"] == {"s": ["a"]}
 
 
-def told(command: str, home: Path, *arguments: str) -> Result:
+def answered(command: str, home: Path, *arguments: str) -> Result:
     return CliRunner().invoke(main, [command, str(home), *arguments])
 
 

@@ -13,7 +13,7 @@ from nosync.store.disk import LocalDisk, whole_file
 
 
 class Syncing:
-    """An fsync that remembers what it synced, and fails where told."""
+    """An fsync that remembers what it synced, and fails where asked to."""
 
     def __init__(self, *failures: OSError | None) -> None:
         self.synced: list[Path] = []

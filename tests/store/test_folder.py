@@ -13,7 +13,7 @@ from nosync.store.objects import Objects
 
 
 class Syncs:
-    """`os.fsync` that fails for files, or for folders, as long as it is told to."""
+    """`os.fsync` that fails for files, or for folders, as long as it is asked to."""
 
     def __init__(self) -> None:
         self.failing = ""

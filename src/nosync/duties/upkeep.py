@@ -202,7 +202,7 @@ class Upkeep:
     def _noticed(self) -> RecordNumber:
         """Up to which record nobody needs the records themselves any more: merged layers are synced, and the layers to ship are known.
 
-        None before every tier has the layers too. Of what is rolled up nobody can tell any more what was lost before it was safe.
+        None before every tier has the layers too. Of what is rolled up nobody knows any more what was lost before it was safe.
         """
         candidate = self.roller.candidate
         if candidate is not None and boundary(candidate.image.epoch, recovery_holds(self.standings())) < candidate.image.epoch:

@@ -4,8 +4,6 @@ Hashes are unsigned, of 64 bits. As text, in names of files and in the journal, 
 zeros at the end of the first and the f's at the end of the last: "0-f" is everything, "8-f" the upper half.
 """
 
-from bisect import bisect_left
-from collections.abc import Sequence
 from typing import NamedTuple
 
 DIGITS = 16
@@ -23,10 +21,6 @@ class HashRange(NamedTuple):
     def overlaps(self, other: "HashRange") -> bool:
         """Whether some hash is in both."""
         return self.lower < other.upper and other.lower < self.upper
-
-    def positions(self, hashes: Sequence[int]) -> slice:
-        """Where its hashes stand among ascending ones."""
-        return slice(bisect_left(hashes, self.lower), bisect_left(hashes, self.upper))
 
     def __str__(self) -> str:
         first, last = f"{self.lower:0{DIGITS}x}", f"{self.upper - 1:0{DIGITS}x}"
