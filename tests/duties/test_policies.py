@@ -7,6 +7,7 @@ import pytest
 
 from nosync.duties.upkeep import Upkeep
 from nosync.history.home import open as open_home
+from nosync.journal.chain import read_chain
 from nosync.journal.entries import Computed, Declared, Entry, Opened
 from nosync.journal.image import Image, fold
 from nosync.journal.journal import Journal
@@ -20,10 +21,11 @@ from nosync.model.policy import Policy
 from nosync.model.run import Runner
 from nosync.model.sink import Promise
 from nosync.recovery.plan import Recompute, Shape, plan
-from nosync.recovery.survey import Survey
+from nosync.recovery.survey import Survey, doubtful
 from nosync.recovery.verdict import shape_of
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
+from nosync.tiers.host import synced_number
 from tests.other_policies import GAP, UPSTREAM_BACKUP
 
 EPOCHS = 5
@@ -72,6 +74,14 @@ def test_upkeep_has_the_duties_that_the_policy_asks_for(tmp_path: Path, policy: 
     assert layers & flow.synced == (layers if everything else set())
     assert flow.remote.sizes("layers").keys() == (layers if everything else set())
     assert (flow.journal.shipped == flow.journal.number) is (policy is not GAP)
+
+
+def test_after_a_restart_of_the_host_layers_that_nobody_synced_are_doubted(tmp_path: Path) -> None:
+    for policy, doubted in zip(EVERY_POLICY, (0, EPOCHS, EPOCHS), strict=True):
+        flow = Flow(tmp_path / policy.name, policy)
+        flow.tend()
+        chain = read_chain(flow.disk)
+        assert len(doubtful(chain, synced_number(flow.disk, chain), "after a restart")) == doubted
 
 
 def test_an_epoch_is_safe_where_it_can_be_brought_back_from(tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ from nosync.journal.entries import Computed, Merged, Opened
 from nosync.journal.journal import Journal
 from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
+from nosync.model.policy import PATIENCE_SECONDS
 from nosync.model.run import this_process
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
-from nosync.tiers.site import PATIENCE_SECONDS, REST_SECONDS, LayerShipper, RecordShipper, collapsing, spans
+from nosync.tiers.site import REST_SECONDS, LayerShipper, RecordShipper, collapsing, spans
 
 
 @pytest.fixture

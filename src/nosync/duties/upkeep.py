@@ -75,7 +75,7 @@ class Upkeep:
         self.estimate: Estimate | None = None
         self.estimated = -ESTIMATE_SECONDS
         self.looked_at = clock()
-        self.sweepers = [Sweeper(journal, store, self.may_go) for store in (disk, remote) if store is not None]
+        self.sweepers = [Sweeper(journal, store, self.unnamed_may_go) for store in (disk, remote) if store is not None]
 
     def _build_tiers(self, wanted: Mapping[Failure, Tier], uploader: Uploader | None) -> None:
         """What brings state to the tiers that the policy asks for."""
@@ -115,8 +115,12 @@ class Upkeep:
             return self.policy.input_holds(self.standings()) + release_holds(released)
 
     def may_go(self, newest: Epoch) -> Epoch:
-        """Up to which epoch input, and what no record names, may be deleted."""
+        """Up to which epoch input may be deleted."""
         return self.retention.boundary(newest, self.holds())
+
+    def unnamed_may_go(self, newest: Epoch) -> Epoch:
+        """Up to which epoch layers may be deleted that no record names: neither a sink nor a recovery will ask for them."""
+        return self.retention.boundary(newest, ())
 
     def report(self) -> list[dict[str, Any]]:
         """The tiers for people and programs: how far each is, what it cost, why it stands still."""

@@ -25,7 +25,6 @@ from nosync.model.store import Store
 from nosync.state.layer import open_layer, verify
 from nosync.state.leaves import leaf_layers
 from nosync.store.disk import LocalDisk
-from nosync.tiers.host import synced_number
 
 
 def open(home: str | Path) -> "Home":
@@ -44,8 +43,9 @@ class Home:
             raise Invalid(f'"{path}" is not the home of a flow', hint="Give the folder that was passed as home= when the flow was started.")
         self.image = chain.image()
         self.past = Past(self.disk, None, chain.base)
-        synced = max(synced_number(self.disk, chain), chain.base)
-        self.safe = recorded_safe(self.image, synced, [record for record in chain.records if record.number > synced])
+        self.safe = recorded_safe(
+            self.image, self.disk, chain, lambda number: [record for record in chain.records if record.number > number]
+        )
         if self.image.declared is None:
             raise Corrupt(f'"{path}" has no declaration', hint="Start the flow on this home again.")
         with reading("the declaration in the journal", NOT_OURS):

@@ -1,20 +1,22 @@
 """How the flow in a home stands: the journal's image and what the run says of itself, as one value."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from nosync.journal.chain import Chain
 from nosync.journal.image import Image
 from nosync.journal.record import NOT_OURS, Record
 from nosync.model.errors import reading
-from nosync.model.identifiers import Epoch, RecordNumber
+from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber
 from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.policies.table import policy_named
 from nosync.model.run import has_ended
 from nosync.model.safety import Standing
 from nosync.model.status import Live, Status
-from nosync.model.store import Store
+from nosync.model.store import Disk, Store
+from nosync.tiers.host import synced_number
 from nosync.tiers.progress import epoch_before, opened_before
 
 STATUS = "status"  # of the home; see `nosync.model.status`
@@ -34,16 +36,17 @@ def read_live(store: Store, image: Image) -> Live:
     return said
 
 
-def recorded_safe(image: Image, synced: RecordNumber, unsynced: Iterable[Record]) -> dict[str, Epoch]:
+def recorded_safe(image: Image, disk: Disk, chain: Chain, after: Callable[[RecordNumber], Iterable[Record]]) -> dict[str, Epoch]:
     """By kind of failure, the newest epoch that survives it as far as the home knows: what was reached since the last record it does not.
-    A worse failure never has a newer one. `unsynced` are the records behind `synced`.
+    A worse failure never has a newer one. `after` gives the records behind a number.
     """
     policy = policy_named(image.declared.policy) if image.declared else LOG_STRUCTURED
     known, tiers = dict[str, Epoch](image.reached), policy.tiers(remote="site" in image.reached)
     for tier in tiers:
         if tier.survives == "host":
-            known["host"] = epoch_before(image, unsynced, synced) if tier.layers else opened_before(image, synced)
-    return policy.safe_points(image.epoch, [Standing(tier.survives, synced, known[tier.survives], 0, 0, 0) for tier in tiers])
+            synced = max(synced_number(disk, chain, tier.layers), chain.base)
+            known["host"] = epoch_before(image, after(synced), synced) if tier.layers else opened_before(image, synced)
+    return policy.safe_points(image.epoch, [Standing(tier.survives, NO_RECORD, known[tier.survives], 0, 0, 0) for tier in tiers])
 
 
 def status_of(image: Image, safe: Mapping[str, int], live: Live) -> Status:

@@ -22,6 +22,7 @@ from nosync.model.safety import Release, Standing
 from nosync.model.sink import Promise
 
 OnLoss = Literal["recompute", "refuse", "forget"]
+MOST_LAYERS, PATIENCE_SECONDS = 64, 3.0
 OpenedBy = Callable[[RecordNumber], Epoch]
 
 
@@ -36,8 +37,8 @@ class Tier:
 
     survives: Literal["host", "site"]
     layers: bool = True
-    most_layers: int = 64
-    patience_seconds: float = 3.0
+    most_layers: int = MOST_LAYERS
+    patience_seconds: float = PATIENCE_SECONDS
     recover_within: float | None = None
 
 

@@ -28,7 +28,6 @@ from nosync.runtime.takeover import Takeover
 from nosync.runtime.trigger import Trigger
 from nosync.spark.read import view_frame
 from nosync.store.objects import open_remote
-from nosync.tiers.host import synced_number
 
 
 class Run:
@@ -109,8 +108,7 @@ class Run:
 
     def _recorded_safe(self) -> dict[str, Epoch]:
         journal = self._starting.journal
-        synced = max(synced_number(self._starting.disk, journal.chain), journal.base)
-        return recorded_safe(journal.image, synced, journal.after(synced))
+        return recorded_safe(journal.image, self._starting.disk, journal.chain, journal.after)
 
     @property
     def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802 (PySpark's name)

@@ -4,7 +4,8 @@ One call of `step` syncs everything that is new at once, so that many epochs sha
 without its layers does no harm: recovery looks at what is there. Merged layers can be large, and their inputs are kept: they are synced
 when nothing else is to do or when there are many, and no safe point waits for them.
 
-    HOME/synced   "<number> <digest>": all files named in records up to this one are synced, as long as the chain has that digest there
+    HOME/synced   "<number> <digest>": all files named in records up to this one are synced, as long as the chain has that digest there;
+                  followed by " records": all but the layers
 """
 
 
@@ -29,7 +30,7 @@ class HostTier:
 
     def __init__(self, journal: Journal, disk: Disk, layers: bool = True) -> None:
         self.journal, self.disk, self.layers = journal, disk, layers
-        self.number = max(synced_number(disk, journal.chain), journal.base)
+        self.number = max(synced_number(disk, journal.chain, layers), journal.base)
         self.synced = self.number
         self.epoch = self._safe()
         self.merged: list[str] = []
@@ -83,12 +84,15 @@ class HostTier:
         return True
 
     def _claim(self) -> None:
-        self.disk.replace(SYNCED, f"{self.number} {self.digest}".encode())
+        self.disk.replace(SYNCED, f"{self.number} {self.digest}{'' if self.layers else ' records'}".encode())
         self.synced = self.number
 
 
-def synced_number(disk: Disk, chain: Chain) -> RecordNumber:
-    """Up to which record this home's files are known to be synced."""
-    number, _, digest = (disk.read(SYNCED) or b"").partition(b" ")
+def synced_number(disk: Disk, chain: Chain, layers: bool = True) -> RecordNumber:
+    """Up to which record this home's files are known to be synced, the layers too or all but them."""
+    number, _, rest = (disk.read(SYNCED) or b"").partition(b" ")
+    digest, _, alone = rest.partition(b" ")
+    if alone and layers:
+        return NO_RECORD
     known = RecordNumber(number) if number.isdigit() and len(number) <= 16 else NO_RECORD
     return known if chain.base <= known <= chain.number and chain.digest_at(known).encode() == digest else NO_RECORD

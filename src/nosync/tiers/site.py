@@ -19,13 +19,13 @@ from nosync.model.errors import Conflict
 from nosync.model.estimate import Meter
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber
 from nosync.model.layers import LayerInfo, TraceRange
+from nosync.model.policy import MOST_LAYERS, PATIENCE_SECONDS
 from nosync.model.safety import Standing
 from nosync.model.store import Disk, Remote, Uploader
 from nosync.state.cover import cover
 from nosync.state.leaves import leaf_layers, within
 from nosync.tiers.placed import layers_there
 
-PATIENCE_SECONDS = 3.0
 REQUESTS_A_RECORD, REQUESTS_A_LAYER = 3, 2  # look, write, look; write, ask for the size
 PATIENT_BYTES = 256 << 20
 REST_SECONDS = 0.3  # without news of the stream, it rests
@@ -83,7 +83,7 @@ class LayerShipper:
         journal: Journal,
         disk: Disk,
         remote: Remote,
-        most_layers: int = 64,
+        most_layers: int = MOST_LAYERS,
         uploader: Uploader | None = None,
         patience: float = PATIENCE_SECONDS,
         clock: Callable[[], float] = time.monotonic,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nosync.model.identifiers import Epoch
-from nosync.model.policy import OnLoss, OpenedBy, Tier
+from nosync.model.policy import MOST_LAYERS, PATIENCE_SECONDS, OnLoss, OpenedBy, Tier
 from nosync.model.retention import Hold, recovery_holds
 from nosync.model.safety import Release, Standing, releasable, safe_points
 from nosync.model.sink import Promise
@@ -18,8 +18,8 @@ class LogStructured:
 
     most_unshipped_bytes: int = 1 << 30
     recover_within: float | None = None
-    most_layers: int = 64
-    patience_seconds: float = 3.0
+    most_layers: int = MOST_LAYERS
+    patience_seconds: float = PATIENCE_SECONDS
 
     @property
     def name(self) -> str:
