@@ -9,6 +9,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from hashlib import sha256
+from tempfile import TemporaryDirectory
 
 import moto.server  # noqa: F401  (imported here once, not by a fixture in every copy)
 import pytest
@@ -40,7 +41,9 @@ class Mutating:
         settle_memory()
         reached = Reach(CACHE, say).of(tests.groups)
         say(*(f"fails without any change, and is left out: {name}" for name in reached.failed))
-        self._show(mutants, Runner(functions, tests, reached), findings)
+        runner = Runner(functions, tests, reached)
+        runner.check()
+        self._show(mutants, runner, findings)
         counts = {room: count(found, findings.known, self.judged) for room, found in rooms.items()}
         say("", table(counts))
         every = [mutant for room in ROOMS for mutant in mutants_in(PACKAGE, files_of(room))]
@@ -87,8 +90,9 @@ def main() -> int:
     CACHE.mkdir(exist_ok=True)
     os.chdir(ROOT)
     plugin = Mutating(options)
-    flags = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--no-header", f"--basetemp={CACHE / 'tmp'}"]
-    code = pytest.main([*flags, *TESTS], plugins=[plugin])
+    flags = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--no-header", "--basetemp"]
+    with TemporaryDirectory(prefix="mutation-") as folder:
+        code = pytest.main([*flags, f"{folder}/tests", *TESTS], plugins=[plugin])
     return int(code) or plugin.code
 
 

@@ -22,7 +22,8 @@ from .targets import PACKAGE
 
 CPU_SECONDS = 4  # more than a test takes without the change, several times over: a mutant that needs it hangs
 WALL_SECONDS = 600
-MOST_SECONDS = 8  # of tests that one mutant is shown to
+MOST_SECONDS = 4  # of tests that one mutant is shown to
+CONTROLS = 300
 SURVIVED = "survived"
 HISTORIES = "tests/simulation"
 Functions = dict[tuple[str, str], list[FunctionType]]
@@ -70,14 +71,14 @@ class Tests:
     def __init__(self, items: Sequence[pytest.Item]) -> None:
         self.groups: dict[str, dict[str, Test]] = {}
         for item in items:
-            far = items[0] if items[0].path != item.path else items[-1]
+            far = items[0] if items[0].path.parent != item.path.parent else items[-1]
             self.groups.setdefault(item.nodeid.partition("::")[0], {})[item.nodeid] = partial(_passes, item, far)
         self.groups[HISTORIES] = {name: partial(_holds, act) for name, act in histories().items()}
         self.named = {name: test for tests in self.groups.values() for name, test in tests.items()}
 
 
 def _passes(item: pytest.Item, far: pytest.Item) -> bool:
-    """What the whole session shares, such as servers, stays up: as if a test of another file came next."""
+    """What the whole session shares, such as servers, stays up: as if a test of another folder came next."""
     return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=far))
 
 
@@ -103,16 +104,28 @@ class Runner:
 
     def __init__(self, functions: Functions, tests: Tests, reached: Reached) -> None:
         self.functions, self.tests, self.reached = functions, tests, reached
+        self.noticing: dict[str, set[str]] = {}  # by file, the tests that have noticed something there
+
+    def check(self) -> None:
+        """Raises where tests fail although nothing was changed: then nothing that is found would mean anything."""
+        seconds = self.reached.seconds
+        names = sorted((name for name in seconds if name in self.tests.named and name not in self.reached.failed), key=seconds.__getitem__)
+        failing = in_a_copy(lambda: self._failing(names[:CONTROLS]), WALL_SECONDS)
+        if failing != SURVIVED:
+            raise RuntimeError(f"{failing} fails although nothing was changed")
 
     def show(self, mutant: Mutant, before: Finding | None, against: str) -> Finding:
-        """To the test that noticed it before, and to all others that run its lines."""
+        """To the test that noticed it before, to those that noticed others of its file, to those of its room, to all others that run it."""
         names = self.chosen(mutant, before.by if before else "")
         by = in_a_copy(lambda: self._noticed(mutant, names), WALL_SECONDS) if names else SURVIVED
+        if by in self.tests.named:
+            self.noticing.setdefault(mutant.file, set()).add(by)
         return Finding(mutant.name, "" if by == SURVIVED else by, len(names), mutant.within, against)
 
     def chosen(self, mutant: Mutant, first: str) -> list[str]:
-        names = [name for name in self.reached.tests(mutant) if name in self.tests.named]
-        names.sort(key=lambda name: name != first)
+        names, likely, near = self.reached.tests(mutant), self.noticing.get(mutant.file, set()), f"tests/{mutant.file.partition('/')[0]}/"
+        names = [name for name in names if name in self.tests.named]
+        names.sort(key=lambda name: (name != first, name not in likely, not name.startswith(near)))
         found, seconds = [], 0.0
         for name in names:
             seconds += self.reached.seconds[name]
@@ -123,6 +136,9 @@ class Runner:
 
     def _noticed(self, mutant: Mutant, names: list[str]) -> str:
         self.put_in_place(mutant)
+        return self._failing(names)
+
+    def _failing(self, names: list[str]) -> str:
         for name in names:
             end_after(CPU_SECONDS + 4 * self.reached.seconds.get(name, 0.0))
             if not self.tests.named[name]():

@@ -25,6 +25,6 @@ def files_of(room: str) -> list[str]:
 
 
 def chosen(only: str) -> dict[str, list[str]]:
-    """The rooms with their files; of those, the ones whose name begins as asked: `journal`, or `journal/chain.py`."""
-    found = {room: [file for file in files_of(room) if file.startswith(only)] for room in ROOMS}
+    """The rooms with their files; of those, the ones whose name begins as asked: `journal`, or `journal/chain.py,store`."""
+    found = {room: [file for file in files_of(room) if file.startswith(tuple(only.split(",")))] for room in ROOMS}
     return {room: files for room, files in found.items() if files}
