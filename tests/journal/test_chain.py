@@ -94,10 +94,12 @@ def test_what_is_rolled_up_while_it_is_read_is_read_again(disk: Disk) -> None:
     assert read_chain(disk).number == 6
 
 
-def test_records_that_share_an_object_with_what_is_rolled_up_are_read(disk: Disk) -> None:
+@pytest.mark.parametrize("first", [2, 3])
+def test_records_that_share_an_object_with_what_is_rolled_up_are_read(disk: Disk, first: int) -> None:
     history = records(5)
     write(disk, Chain(rolled_up(history, 3).rollup))
-    disk.replace(record_name(2), b"".join(record.content for record in history[1:]))
+    disk.replace(record_name(1), history[0].content)
+    disk.replace(record_name(first), b"".join(record.content for record in history[first - 1 :]))
     assert read_chain(disk).number == 5
 
 
@@ -123,9 +125,24 @@ def test_a_damaged_rollup_is_passed_over_for_the_one_before(disk: Disk) -> None:
     newer = rolled_up(history, 5).rollup
     assert newer is not None
     content = newer.content()
-    disk.replace(rollup_name(5, 5), content.replace(b'"epoch":5', b'"epoch":4'))
+    disk.replace(rollup_name(5, 0), content.replace(b'"epoch":5', b'"epoch":4'))
     chain = read_chain(disk)
     assert (chain.base, chain.number) == (3, 6)
+
+
+def test_a_rollup_that_vanishes_while_it_is_read_is_passed_over_too(disk: Disk) -> None:
+    history = records(6)
+    write(disk, rolled_up(history, 3))
+    write(disk, rolled_up(history, 5))
+    disk.vanished = {rollup_name(5, 0)}
+    assert read_chain(disk).base == 3
+
+
+def test_a_tier_that_has_nothing_goes_on_with_the_other() -> None:
+    nothing, something = Chain(), Chain(None, records(3))
+    assert common(nothing, something) == common(something, nothing) == 0
+    assert believed(nothing, something) is something
+    assert believed(something, nothing) is something
 
 
 def test_a_tier_that_has_rolled_up_shares_its_history_with_one_that_has_not() -> None:

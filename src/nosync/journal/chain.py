@@ -144,7 +144,7 @@ def common(home: Chain, remote: Chain) -> RecordNumber:
     """Up to which record two tiers agree; 0 where the home was left behind so long ago that the remote has rolled up what they share, or
     where it has nothing yet: two hosts may begin at the same time. Raises where they belong to different histories.
     """
-    if not home.number or not remote.number:
+    if not remote.number:
         return NO_RECORD
     if home.origin != remote.origin:
         if not home.image().last_opened:
@@ -163,11 +163,6 @@ def common(home: Chain, remote: Chain) -> RecordNumber:
 
 def believed(home: Chain, remote: Chain) -> Chain:
     """The chain to go on with: the longer one where one continues the other, the remote's where they fork."""
-    if not remote.number:
-        return home
-    if not home.number:
-        return remote
-    agreed = common(home, remote)
-    return home if agreed == remote.number else remote
+    return home if common(home, remote) == remote.number else remote
 
 

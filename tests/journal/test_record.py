@@ -1,0 +1,64 @@
+"""Records as bytes: whole ones come back, of everything else nothing does."""
+
+import json
+
+import pytest
+
+from nosync.journal.entries import Opened, Reached, RolledBack
+from nosync.journal.record import FIRST, decode, encode, pack, pack_openings, unpack
+
+ENTRIES = [[], [Opened(1, 0.0, {})], [Opened(1, 0.0, {}), Opened(2, 0.0, {"s": {"ä": 1}})]]
+
+
+@pytest.mark.parametrize("entries", ENTRIES, ids=len)
+def test_a_record_that_is_cut_off_anywhere_is_none(entries: list[Opened]) -> None:
+    record = encode(1, "1.a", FIRST, entries)
+    assert list(decode(record.content, 1, FIRST)) == [record]
+    for length in range(len(record.content)):
+        assert not list(decode(record.content[:length], 1, FIRST))
+
+
+def test_what_follows_a_whole_record_does_not_touch_it() -> None:
+    one = encode(1, "1.a", FIRST, ENTRIES[1])
+    two = encode(2, "1.a", one.digest, ENTRIES[2])
+    assert list(decode(one.content + two.content, 1, FIRST)) == [one, two]
+    assert list(decode(one.content + two.content[:-1], 1, FIRST)) == [one]
+    assert list(decode(one.content + b"\n", 1, FIRST)) == [one]
+
+
+def test_a_record_of_another_number_or_of_another_chain_is_none() -> None:
+    record = encode(5, "1.a", "0123", ENTRIES[1])
+    assert list(decode(record.content, 5, None)) == [record]
+    assert not list(decode(record.content, 4, None))
+    assert not list(decode(record.content, 5, "4567"))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\n", b"nosync\n", b"nosync 1 1\n", b"nosync 1 1 1.a -\n", b"nosync 1 1 1.a - one 0123\n", b"nosync 1 1 1.a - 1 01 23\n{}\n"],
+)
+def test_a_line_that_is_no_header_begins_no_record(content: bytes) -> None:
+    assert not list(decode(content, 1, FIRST))
+
+
+def test_a_flipped_bit_anywhere_makes_a_record_none() -> None:
+    content = encode(1, "1.a", FIRST, ENTRIES[1]).content
+    for position in range(len(content)):
+        damaged = content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :]
+        assert not list(decode(damaged, 1, FIRST))
+
+
+def test_of_openings_alone_nothing_else_is_packed() -> None:
+    opened = encode(1, "1.a", FIRST, [Reached("site", 1), Opened(1, 0.0, {}), RolledBack(0)])
+    lines = [json.loads(line)["entry"] for line in unpack(pack_openings([opened])).split(b"\n")]
+    assert lines == ["opened", "rolledback"]
+
+
+def test_what_was_packed_comes_back_and_what_is_cut_off_is_nothing() -> None:
+    one = encode(1, "1.a", FIRST, ENTRIES[2])
+    for packed in (pack([one]), pack_openings([one])):
+        assert unpack(packed)
+        assert all(unpack(packed[:length]) == b"" for length in range(len(packed)))
+    assert unpack(pack([one])) == one.content
+    assert all(unpack(pack([one])[:-1] + tail) == b"" for tail in (b"", b"x"))
+    assert unpack(None) == unpack(b"not packed") == b""
