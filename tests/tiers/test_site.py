@@ -7,6 +7,7 @@ import pytest
 
 from nosync.journal.entries import Computed, Merged, Opened
 from nosync.journal.journal import Journal
+from nosync.model.errors import Fenced, Unavailable
 from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
 from nosync.model.policy import PATIENCE_SECONDS
@@ -48,6 +49,29 @@ def shipped(remote: Objects) -> list[str]:
 
 def unreadable(journal: Journal, shipper: LayerShipper) -> set[tuple[int, int]]:
     return spans(journal.image.traces["v"][ALL_HASHES], shipper.placed, journal.image.since)
+
+
+def test_a_layer_that_arrives_after_another_run_took_over_does_not_count(tmp_path: Path, journal: Journal, remote: Objects) -> None:
+    records, shipper = RecordShipper(journal), LayerShipper(journal, journal.disk, remote, patience=0.0)
+    compute(journal, 1)
+    records.step()
+    Journal(LocalDisk(tmp_path / "other"), remote, this_process(0.0))  # which does not find the layer, and would compute it again
+    with pytest.raises(Fenced):
+        shipper.step()
+    assert shipped(remote) == ["1-2"] and shipper.standing(records).epoch == 0
+
+
+def test_what_arrived_counts_as_soon_as_one_could_look(journal: Journal, remote: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
+    records, shipper = RecordShipper(journal), LayerShipper(journal, journal.disk, remote, patience=0.0)
+    compute(journal, 1)
+    records.step()
+    with monkeypatch.context() as cut:
+        cut.setattr(journal, "look_at", lambda store: (_ for _ in ()).throw(Unavailable("not now")))
+        with pytest.raises(Unavailable):
+            shipper.step()
+    assert shipper.standing(records).epoch == 0
+    shipper.step()
+    assert shipper.standing(records).epoch == 1
 
 
 def test_while_it_keeps_up_every_epoch_travels_alone(journal: Journal, remote: Objects) -> None:

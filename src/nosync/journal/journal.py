@@ -146,9 +146,10 @@ class Journal:
         self.resolve()
         for store in (self.disk, self.remote):
             if store is not None:
-                self._look_at(store)
+                self.look_at(store)
 
-    def _look_at(self, store: Store) -> None:
+    def look_at(self, store: Store) -> None:
+        """As `look`, at one tier: what was written there before counts, since a run that begins later finds it."""
         if store.exists(run_name(self.generation + 1)):
             self.fence(fenced_by(store, self.generation))
             self.resolve()
@@ -192,7 +193,7 @@ class Journal:
         """
         if self.remote is None or self.shipped == self.number:
             return 0
-        self._look_at(self.remote)  # what was appended since another run took over is no part of the history: it shall not get there
+        self.look_at(self.remote)  # what was appended since another run took over is no part of the history: it shall not get there
         sent = self._ship_rollup(self.remote) if self.shipped < self.base else 0
         records = self.after(max(self.shipped, self.base), MOST_RECORDS)
         for entry in [entry for record in records for entry in record.entries if isinstance(entry, Opened)]:
@@ -201,7 +202,7 @@ class Journal:
                     sent += self.remote.upload(name, self.disk)
         content = b"".join(record.content for record in records)
         arrived = self._arrived(self.remote, records, content) if records else self.base
-        self._look_at(self.remote)  # only now it counts: a run that begins later finds it there
+        self.look_at(self.remote)  # only now it counts: a run that begins later finds it there
         self.shipped = arrived
         return sent + len(content)
 

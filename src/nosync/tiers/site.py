@@ -94,7 +94,9 @@ class LayerShipper:
         self.patience, self.clock = patience, clock
         self.came: dict[str, float] = {}
         self.heard = 0.0
+        self.remote = remote
         self.placed = layers_there(remote, journal.snapshot()[0])
+        journal.look_at(remote)
         self.number = journal.number
         self.waiting: dict[TraceRange, list[LayerInfo]] = {}
         self.spans: set[tuple[Epoch, Epoch]] = set()
@@ -102,6 +104,7 @@ class LayerShipper:
         self.looked = -1
         self.epoch = NO_EPOCH
         self.unconfirmed: deque[tuple[RecordNumber, Epoch]] = deque([(self.number, self._reached())])
+        self.unlooked: tuple[RecordNumber, Epoch] | None = None
         self.objects = 0
         self.bytes = 0
         self.plain_bytes = 0
@@ -136,6 +139,7 @@ class LayerShipper:
 
     def step(self) -> bool:
         """Ships one layer; says whether there was one."""
+        self._look()
         if self._follow():
             self._confirm_at(self.number)
         layer = self._next()
@@ -166,8 +170,15 @@ class LayerShipper:
     def _confirm_at(self, number: RecordNumber) -> None:
         """What can be read counts once records up to this one are there."""
         reached = self._reached()
-        if not self.unconfirmed or self.unconfirmed[-1][1] != reached:
-            self.unconfirmed.append((number, reached))
+        self.unlooked = None if self.unconfirmed and self.unconfirmed[-1][1] == reached else (number, reached)
+        self._look()
+
+    def _look(self) -> None:
+        """A run that took over before a layer arrived has not found it there: it goes on with others in its place."""
+        if self.unlooked is not None:
+            self.journal.look_at(self.remote)
+            self.unconfirmed.append(self.unlooked)
+            self.unlooked = None
 
     def _follow(self) -> bool:
         """Takes notice of new records; says whether there were any."""
