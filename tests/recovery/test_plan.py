@@ -1,6 +1,6 @@
 """The plan of a recovery: what is there is taken, what is missing is recomputed, from where the state before it can be read."""
 
-from nosync.journal.entries import Computed, Entry, Merged, Opened, Released, Skipped, Trimmed
+from nosync.journal.entries import Computed, Entry, Merged, Opened, Released, Restored, Skipped, Trimmed
 from nosync.journal.image import Image, fold
 from nosync.model.layers import LayerInfo
 from nosync.model.shards import shard_ranges
@@ -125,6 +125,15 @@ def test_what_was_lost_before_it_was_safe_comes_out_anew_on_the_same_input() -> 
     found = unsure({"a/0/2-3", "a/0/3-4", "b/0/3-4"}, {"a/0/2-3", "b/0/3-4"})
     assert found is not None and (found.epoch, found.opened, found.jobs) == (1, 3, ())
     assert unsure({"a/0/3-4"}, {"a/0/2-3"}) is None
+
+
+def test_back_at_an_epoch_inside_a_layer_that_stands_for_lost_ones_its_state_is_computed_again() -> None:
+    leaves = tuple(f"a/0/{epoch}-{epoch + 1}" for epoch in (1, 2, 3))
+    image = history(4, Merged(layer("a", 0, 1, 4)), Restored(leaves, ()), DELIVERED, files=True)
+    there = everything(image) - {"b/0/3-4"} | {f"input/{epoch}" for epoch in (1, 2, 4)}
+    found = planned(image, there, shape=Shape(SHAPE.feeders))
+    assert found is not None and found.epoch == 2
+    assert found.jobs == (Recompute(1, 2, {"a": frozenset([HALVES[0]])}),) and "" not in found.lost
 
 
 def test_what_a_sink_was_given_does_not_hold_back_what_comes_out_anew_on_the_same_input() -> None:

@@ -124,7 +124,7 @@ def _lost_for_now(image: Image, survey: Survey, shape: Shape, epoch: Epoch) -> b
 
 
 def _plan_for(epoch: Epoch, image: Image, survey: Survey, shape: Shape) -> Plan | None:
-    traces = {part: [layer for layer in layers if layer.upper <= epoch + 1] for part, layers in _traces(image)}
+    traces = {part: _up_to(epoch, layers) for part, layers in _traces(image)}
     readable = {part: [layer for layer in layers if survey.readable(layer.path)] for part, layers in traces.items()}
     covers = {part: cover(layers, epoch) for part, layers in readable.items()}
     missing: list[LayerInfo] = []
@@ -141,10 +141,18 @@ def _plan_for(epoch: Epoch, image: Image, survey: Survey, shape: Shape) -> Plan 
     for job in jobs:
         needed |= _below(job, readable, shape)
     needed |= _inputs(image, jobs, epoch)
-    lost = tuple(layer.path for layers in traces.values() for layer in layers if not survey.readable(layer.path))
+    lost = tuple(layer.path for layers in traces.values() for layer in layers if layer.path and not survey.readable(layer.path))
     found = tuple(layer for part, layers in covers.items() if lost for layer in layers)
     fetch = tuple(sorted(name for name in needed if name not in survey.home and name in survey.remote))
     return Plan(epoch, _still_open(image, survey, epoch), fetch, jobs, lost, found, tuple(missing))
+
+
+def _up_to(epoch: Epoch, layers: list[LayerInfo]) -> list[LayerInfo]:
+    """Layers of epochs up to this one. Where only a layer that goes on beyond it stands for some of them, their part of it has no file: it
+    can be read nowhere.
+    """
+    across = [leaf for leaf in leaf_layers(layers) if leaf.lower <= epoch < leaf.upper - 1]
+    return [layer for layer in layers if layer.upper <= epoch + 1] + [replace(leaf, upper=epoch + 1, path="") for leaf in across]
 
 
 def _still_open(image: Image, survey: Survey, epoch: Epoch) -> Epoch:

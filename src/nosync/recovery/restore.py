@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nosync.journal.chain import Chain
-from nosync.journal.entries import Restored, RolledBack
+from nosync.journal.entries import Entry, Restored, RolledBack
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.journal.past import TieredReader, whole_image
@@ -22,6 +22,7 @@ from nosync.model.store import Disk, Remote
 from nosync.recovery.plan import Plan, Recompute, Shape, plan, recorded
 from nosync.recovery.progress import RecoveryProgress, parts_of
 from nosync.recovery.survey import Verify, intact, survey
+from nosync.recovery.suspicion import suspect
 from nosync.state.leaves import leaf_layers, within
 
 Report = Callable[[Recovery], None]
@@ -72,7 +73,11 @@ def recover(
     if intact(image, disk, doubted, _needed(image, shape)):
         return done
     candidate, chosen = _choose(image, journal.base, journal.after(journal.base), disk, remote, shape, verify, doubted)
-    _Restoration(journal, disk, remote, engine, verify, report, done, shape).run(candidate, chosen)
+    try:
+        _Restoration(journal, disk, remote, engine, verify, report, done, shape).run(candidate, chosen)
+    except Corrupt as error:
+        suspect(disk, error)
+        raise
     return done
 
 
@@ -138,10 +143,10 @@ class _Restoration:
         """`image` knows all layers that the plan speaks of."""
         self.steps = RecoveryProgress(image, chosen)
         self._fetch(chosen.fetch, {layer.path: layer for layer in image.layers()})
+        entries: list[Entry] = []
         if (kept := _kept(image, chosen)) < image.last_opened:
             self.done.rolled_back = image.last_opened - chosen.opened
-            again = [image.opened[epoch] for epoch in epochs(kept + 1, chosen.opened)]
-            self.journal.append(RolledBack(kept), *again)  # at once: a kill in between would lose the input of epochs that had it
+            entries += [RolledBack(kept), *(image.opened[epoch] for epoch in epochs(kept + 1, chosen.opened))]
         before_loss, image = image, self._forgotten(image, chosen)
         lost, made = list(chosen.lost), list[LayerInfo]()
         for job in chosen.jobs:
@@ -160,7 +165,9 @@ class _Restoration:
         made = [layer for layer in made if layer.path not in empty]
         if lost or made:
             found = [layer for layer in chosen.found if layer.path not in lost]
-            self.journal.append(Restored(tuple(lost), (*found, *made)))
+            entries.append(Restored(tuple(lost), (*found, *made)))
+        if entries:
+            self.journal.append(*entries)  # at once: after a kill in between nobody would know what was to be opened or made again
         self.done.different = differing(before_loss.layers(), made)
         self.done.missing_from = min((layer.lower for layer in chosen.missing), default=0)
         self.done.epoch, self.done.recomputed, self.done.jobs = self.journal.image.epoch, len(made), len(chosen.jobs)
