@@ -1,5 +1,6 @@
 """Behind the stream: input that nobody needs is let go, files that nobody names are swept, what cannot be read again is kept."""
 
+import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -13,6 +14,7 @@ from pyspark.sql.types import StructType
 
 import nosync as ns
 from nosync.model.errors import Invalid
+from nosync.tiers.host import HostTier
 
 
 def soon(condition: Callable[[], bool]) -> bool:
@@ -107,6 +109,28 @@ def test_a_source_that_cannot_be_read_again_is_read_once(spark: SparkSession, tm
         run.processAllAvailable()
         assert sorted(row.x for row in run.view("v").collect()) == [1, 2, 3]
     assert source.reads == 3 and source.forgotten == {1, 2, 3}
+
+
+def test_rows_stay_in_their_source_until_they_survive_the_loss_of_the_host(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced = threading.Event()
+    step = HostTier.step
+
+    def slow(tier: HostTier) -> bool:
+        if not synced.is_set():
+            raise ns.Unavailable("the disk does not answer")
+        return step(tier)
+
+    monkeypatch.setattr(HostTier, "step", slow)
+    flow = ns.Flow("shop", spark)
+    source = Ticker()
+    flow.view("v", flow.source("s", source))
+    with flow.start(home=tmp_path, shards=2) as run:
+        run.processAllAvailable()
+        assert run.epoch == 3 and source.forgotten == set()
+        synced.set()
+        assert soon(lambda: source.forgotten == {1, 2, 3})
 
 
 def test_files_that_no_record_names_are_swept_and_no_others(spark: SparkSession, tmp_path: Path) -> None:

@@ -108,6 +108,10 @@ class Upkeep:
     def safe(self) -> dict[str, Epoch]:
         return self.policy.safe_points(self.journal.image.epoch, self.standings())
 
+    def reproducible(self) -> Epoch:
+        """The newest computed epoch whose input is on every tier: whatever is lost, it can be computed again."""
+        return self.journal.opened_by(min((tier.number for tier in self.standings()), default=self.journal.number))
+
     def holds(self) -> list[Hold]:
         """Why epochs must stay, whatever the rule."""
         with self.journal.lock:

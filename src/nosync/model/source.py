@@ -100,8 +100,8 @@ class ReadOnce(Protocol):
     """Cannot read a slice again for ever: the flow keeps its rows in the home."""
 
     def acknowledge(self, slice: Slice) -> None:
-        """The rows stand in the home and belong to a recorded epoch: `read` will not be asked for them again. Until then it may be, also
-        after a failed write. May be called twice."""
+        """The rows are on every tier, in an epoch that is computed: `read` will not be asked for them again. Until then it may be, after a
+        failed write or by the next run, whose `start` says what was recorded (`Taken.latest`). May be called twice."""
 
 
 @runtime_checkable

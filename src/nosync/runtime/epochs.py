@@ -16,7 +16,7 @@ from nosync.journal.entries import Computed, Opened
 from nosync.journal.journal import Journal
 from nosync.model.engine import Engine, Outcome
 from nosync.model.errors import Unavailable, Unreadable
-from nosync.model.identifiers import Epoch
+from nosync.model.identifiers import NO_EPOCH, Epoch
 from nosync.model.source import Slice
 from nosync.model.watermark import newest
 
@@ -49,7 +49,8 @@ class Step:
 class Epochs:
     """A flow on its journal. `always_first`: the first epoch has something to do even without input.
 
-    `closings`: how many epochs without input may follow one that moved event time on, to release what it closed.
+    `closings`: how many epochs without input may follow one that moved event time on, to release what it closed. `reproducible` says up to
+    which epoch all input survives every failure that the flow is protected from; without it, what is recorded does.
     """
 
     def __init__(
@@ -60,12 +61,14 @@ class Epochs:
         clock: Clock,
         always_first: bool = False,
         closings: int = 0,
+        reproducible: Callable[[], Epoch] | None = None,
     ) -> None:
         self.journal, self.sources, self.engine, self.clock = journal, sources, engine, clock
         self.always_first, self.closings = always_first, closings
+        self.reproducible = reproducible or (lambda: self.journal.image.last_opened)
         self._opening = threading.Lock()
         self._taken: dict[str, Slice] = {}  # handed out by sources, not recorded yet
-        self._recording: list[Opened] = []  # sources have yet to hear that these are recorded
+        self._unacknowledged: list[Opened] = []  # sources have yet to hear that these are recorded
 
     def step(self) -> Step | None:
         """One epoch if there is input (or one that was opened before); None when there is nothing to do."""
@@ -126,17 +129,22 @@ class Epochs:
                 return None
             files = {file: digest for name, slice in self._taken.items() for file, digest in self.sources[name].files(slice).items()}
             opened, self._taken = Opened(epoch, self.clock(), self._taken, files), {}
-            self._recording.append(opened)
+            self._unacknowledged.append(opened)
             self.journal.append(opened)  # if this fails the record stays next in line
             self._acknowledge()
             return opened
 
+    def acknowledge(self) -> None:
+        """Nobody depends any more on the sources to keep what is on every tier: no failure takes it back."""
+        with self._opening:
+            self._acknowledge()
+
     def _acknowledge(self) -> None:
-        """Nobody depends any more on the sources to keep what is recorded."""
-        while self._recording and self._recording[0].epoch <= self.journal.image.last_opened:
-            for name, slice in self._recording[0].slices.items():
+        lasting = min(self.reproducible(), self.journal.image.last_opened) if self._unacknowledged else NO_EPOCH
+        while self._unacknowledged and self._unacknowledged[0].epoch <= lasting:
+            for name, slice in self._unacknowledged[0].slices.items():
                 self.sources[name].acknowledge(slice)
-            self._recording.pop(0)
+            self._unacknowledged.pop(0)
 
     def _closes(self, epoch: Epoch) -> bool:
         """Whether event time has moved on and nobody has seen to what that closes. Known once all epochs before are computed."""

@@ -169,6 +169,13 @@ class Loop:
         if rest > 0:
             self.wait_for(lambda: self.stopping, rest)
 
+    def _acknowledge(self, stepping: Stepping) -> None:
+        """What has become safe since the last epoch. A source that cannot hear it now learns it from the next start."""
+        try:
+            stepping.epochs.acknowledge()
+        except Exception as error:
+            stepping.troubles.met("acknowledge", Unavailable(f"a source could not be informed of what is safe: {error}"))
+
     def _close(self) -> None:
         if self.tending is not None and self.error is None:
             self.phase, self.message = "stopping", "Stopping"
@@ -177,6 +184,7 @@ class Loop:
             self.stepping.close()  # a copy under way is given up, and nobody waits for it
             self.opener.stop()
             self.tending.stop()
+            self._acknowledge(self.stepping)
         try:
             self.starting.outlet.close()
         except NosyncError as error:
