@@ -1,7 +1,7 @@
 """`python -m bench.durability.aim`: whether `recover_within` is held to, on the clock.
 
-A flow runs many small epochs with its copy in a bucket on loopback, then its home is lost. A start on an empty home is timed until its
-state is together, and held against the aim and against what `status` had estimated. What is not counted: Spark's own start.
+A flow runs many small epochs with its copy in another folder, then its home is lost. A start on an empty home is timed until its state is
+together, and held against the aim and against what `status` had estimated. Spark runs already; declaring the flow is counted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import nosync as ns
-from bench.durability.__main__ import HERE, s3_server
+from bench.durability.__main__ import HERE
 from bench.session import open_session
 from nosync.model.estimate import Estimate
 from nosync.recovery.restore import Recovered
@@ -69,15 +69,14 @@ def main(given: Sequence[str]) -> int:
     folder, missed = asked.work / "in", 0
     write(folder, asked.epochs)
     open_session("nosync", "2g", asked.work / "scratch")
-    with s3_server() as bucket:
-        for within in asked.within or [5.0, 20.0]:
-            work = asked.work / f"{within:g}"
-            estimate, seconds, recovered = measured(folder, work, f"{bucket}/{within:g}", within)
-            held = seconds <= within
-            missed += not held
-            words = f"estimated {estimate.seconds:g} s, {estimate.effort}" if estimate else "no estimate"
-            verdict = f"within {within:g} s: {seconds:.1f} s ({'held' if held else 'missed'})"
-            print(f"{verdict}; {words}; {recovered.fetched} files fetched", flush=True)
+    for within in asked.within or [5.0, 20.0]:
+        work = asked.work / f"{within:g}"
+        estimate, seconds, recovered = measured(folder, work, (work / "copy").absolute().as_uri(), within)
+        held = seconds <= within
+        missed += not held
+        words = f"estimated {estimate.seconds:g} s, {estimate.effort}, {estimate.pace}" if estimate else "no estimate"
+        verdict = f"within {within:g} s: {seconds:.1f} s ({'held' if held else 'missed'})"
+        print(f"{verdict}; {words}; {recovered.fetched} files fetched", flush=True)
     return 1 if missed else 0
 
 

@@ -45,9 +45,11 @@ def layer_of(home: Path, trace: str, shard: int, epoch: int) -> LayerInfo:
 
 
 def flip(path: Path, position: int) -> None:
+    """As another file: a worker that has the old one open would not look at it again."""
     content = bytearray(path.read_bytes())
     content[position] ^= 0xFF
-    path.write_bytes(content)
+    path.with_name(".flipped").write_bytes(content)
+    path.with_name(".flipped").replace(path)
 
 
 def flip_a_count(home: Path, layer: LayerInfo) -> None:

@@ -46,6 +46,12 @@ def test_a_users_function_is_named_with_its_own_frames_only():
     assert not any("pyspark" in line for line in lines)
 
 
+def test_no_line_of_java_follows_the_users_own():
+    java = "\n\tat org.apache.spark.api.python.BasePythonRunner.read(PythonRunner.scala:1)\n\tat java.lang.Thread.run(Thread.java:2)\n"
+    text = str(explain(Exception(USERS + java), {"price_of": "prices"}, ["prices"], 7))
+    assert "ZeroDivisionError: division by zero" in text and "\tat " not in text
+
+
 @pytest.mark.parametrize("file", ["/home/ann/nosync/shop.py", "/home/ann/my pyspark/pyspark/nosync/shop.py", "/nosync/pyspark/shop.py"])
 def test_a_users_folder_may_be_called_as_the_library_is(file: str) -> None:
     ours = Path(nosync.__file__).parent / "spark" / "task.py"
