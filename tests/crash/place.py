@@ -1,12 +1,13 @@
 """A host of its own on this machine: a network in which nothing but loopback is, and a small disk. As root, in namespaces.
 
-Where namespaces are not allowed, the host shares the machine's loopback, and a full disk is a limit on what its processes may write into
-one file. `isolated` says which it is.
+Where namespaces are not allowed, the host shares the machine's loopback, and a full disk is a limit on what Spark's Python workers may
+write into one file. `isolated` says which it is.
 """
 
 import ctypes
 import os
 import resource
+import shutil
 import socket
 import subprocess
 import threading
@@ -15,6 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
+
+from tests.crash.processes import WORDS, command_of
 
 LOOPBACK = "127.0.0.1"
 DISK = "48m"
@@ -32,7 +35,8 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True)
-        command = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", HOLDER, "holder", str(folder), DISK]
+        unshare = [shutil.which("unshare") or "false", "--net", "--mount", "--propagation", "private"]
+        command = [*unshare, "sh", "-c", HOLDER, "holder", str(folder), DISK]
         self._holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert self._holder.stdout is not None
         self.isolated = self._holder.stdout.readline() == b"ready\n"
@@ -77,10 +81,10 @@ class Place:
 
 
 def limit(processes: Sequence[psutil.Process], most: int) -> None:
-    """What each may write into one file. JVMs are spared: their files are not the host's disk."""
+    """What each Python worker may write into one file: layers, that is. Forks inherit it."""
     for process in processes:
-        with suppress(psutil.Error):  # one that has just ended
-            if "java" not in process.name():
+        if WORDS["worker"] in command_of(process):
+            with suppress(psutil.Error):  # one that has just ended
                 process.rlimit(psutil.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
 
 

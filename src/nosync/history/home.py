@@ -1,6 +1,6 @@
 """A home opened for reading: any view as of any kept epoch, without Spark and without the running flow."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,13 +17,14 @@ from nosync.journal.past import TieredReader, image_at, openings
 from nosync.journal.record import NOT_OURS
 from nosync.model.errors import Corrupt, Invalid, NotInHistory, reading
 from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber
-from nosync.model.layers import Covers
+from nosync.model.layers import Covers, LayerInfo
 from nosync.model.moment import At
 from nosync.model.picture import Picture
 from nosync.model.status import Status
 from nosync.model.store import Store
+from nosync.state.cover import cover
 from nosync.state.layer import open_layer, verify
-from nosync.state.leaves import leaf_layers
+from nosync.state.leaves import leaf_layers, within
 from nosync.store.disk import LocalDisk
 
 
@@ -116,6 +117,9 @@ class Past:
         """All that were rolled up."""
         return openings(TieredReader(self.disk, self.remote), self.base, ())
 
+    def has(self, layer: LayerInfo) -> bool:
+        return self.disk.exists(layer.path) or (self.remote is not None and self.remote.exists(layer.path))
+
 
 def covers_at(image: Image, record: ViewRecord, name: str, at: Epoch | None, past: Past) -> Covers:
     """The covers to read; refuses an epoch that is not kept."""
@@ -136,4 +140,27 @@ def covers_at(image: Image, record: ViewRecord, name: str, at: Epoch | None, pas
         if spanning is not None:
             hint = f"Ask for epoch {spanning.lower - 1} or {spanning.upper - 1}: those between were computed at once after a failure."
             raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=hint)
-    return known.covers(record.trace, epoch)
+    covers = known.covers(record.trace, epoch)
+    if epoch == image.epoch:
+        return covers
+    return {held: _readable(known.traces[record.trace][held], found, name, epoch, past) for held, found in covers.items()}
+
+
+def _readable(
+    layers: Sequence[LayerInfo], chosen: tuple[LayerInfo, ...], name: str, epoch: Epoch, past: Past
+) -> tuple[LayerInfo, ...]:
+    """Another cover where the chosen one has layers that were lost with the home that had them: of several epochs the remote may have got
+    one merged layer, or the small ones alone. Without a remote to ask, the chosen one: reading it says what is missing.
+    """
+    if all(past.has(layer) for layer in chosen):
+        return chosen
+    found = cover([layer for layer in layers if layer.upper <= epoch + 1 and past.has(layer)], epoch)
+    needed = [leaf for leaf in leaf_layers(layers) if leaf.lower <= epoch]
+    if all(any(within(leaf, layer) for layer in found) for leaf in needed):
+        return found
+    if past.remote is None:
+        return chosen
+    raise NotInHistory(
+        f'epoch {epoch} of view "{name}" is not kept',
+        hint="The remote got it as one with later epochs, and the home that had it alone is lost. Ask for a later epoch.",
+    )

@@ -135,7 +135,7 @@ class Run:
         past = Past(stepping.disk, stepping.remote, base)
         epoch = epoch_at(at, image, past.openings, lambda: Epoch(min(self.safe.values())))
         covers = covers_at(image, record, name, epoch, past)
-        stepping.bring(covers, name, epoch)
+        stepping.bring(covers)
         schema = self._program.graph.views[name].schema
         return view_frame(self.spark, str(stepping.home), record, covers, stepping.shards, schema)
 

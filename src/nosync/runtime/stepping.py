@@ -15,8 +15,7 @@ from nosync.graph.timed import closings, expiries
 from nosync.journal.entries import Merged
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
-from nosync.model.errors import NotInHistory, Unavailable
-from nosync.model.identifiers import Epoch
+from nosync.model.errors import Unavailable
 from nosync.model.layers import Covers
 from nosync.model.store import Remote
 from nosync.recovery.restore import Recovered
@@ -98,17 +97,11 @@ class Stepping:
         if time.monotonic() >= self._merge_from:
             self.merger.offer(self.image)
 
-    def bring(self, covers: Covers, name: str, epoch: Epoch | None) -> None:
-        """After a loss, layers of the past lie on the remote alone until somebody asks for them. `NotInHistory` where it never had them."""
-        missing = [layer for found in covers.values() for layer in found if not self.disk.exists(layer.path)]
-        for layer in missing:
-            there = self.remote is not None and self.remote.download(layer.path, self.disk)
-            if not there and self.remote is not None and epoch is not None and epoch < self.image.epoch:
-                raise NotInHistory(
-                    f'epoch {epoch} of view "{name}" is not kept',
-                    hint=f"It reached the remote only merged with later epochs, and the local copy is lost. Ask for epoch "
-                    f"{layer.upper} or later, {self.image.epoch} at most.",
-                )
+    def bring(self, covers: Covers) -> None:
+        """After a loss, layers of the past lie on the remote alone until somebody asks for them."""
+        for layer in [layer for found in covers.values() for layer in found]:
+            if self.remote is not None and not self.disk.exists(layer.path):
+                self.remote.download(layer.path, self.disk)
 
     def close(self) -> None:
         self.merger.close()
