@@ -75,14 +75,14 @@ def flow(tmp_path_factory: pytest.TempPathFactory) -> Flow:
     return Flow(tmp_path_factory.mktemp("home"))
 
 
-def test_a_start_lists_what_is_late_and_asks_for_what_still_counts(flow: Flow) -> None:
+def test_a_start_lists_what_is_recent_and_asks_for_what_still_counts(flow: Flow) -> None:
     assert len(flow.remote.sizes("layers")) >= EPOCHS
     upkeep = flow.start(2)
     assert flow.bucket.listed + flow.bucket.asked < EPOCHS / 5
     assert upkeep.safe()["site"] == EPOCHS
 
 
-def test_a_run_looks_for_leftovers_among_late_layers_alone(flow: Flow) -> None:
+def test_a_run_looks_for_leftovers_among_recent_layers_alone(flow: Flow) -> None:
     upkeep = flow.start(3)
     left = layer_path("v", ALL_HASHES, EPOCHS, EPOCHS + 1, "1.00")
     flow.disk.replace(left, b"")

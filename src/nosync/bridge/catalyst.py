@@ -118,8 +118,8 @@ class Catalyst:
     def array(self, values: Sequence[Java]) -> Java:
         """An array of objects."""
         found = self.spark.sparkContext._gateway.new_array(self.jvm.java.lang.Object, len(values))  # type: ignore[union-attr]
-        for place, value in enumerate(values):
-            found[place] = value
+        for index, value in enumerate(values):
+            found[index] = value
         return found
 
     def frame(self, plan: Java) -> DataFrame:

@@ -61,7 +61,7 @@ def _observed(metrics: Java) -> dict[str, dict[str, int]]:
 def microseconds_of(frame: DataFrame, column: str) -> Column:
     """A column of times as microseconds since 1970, to the bit."""
     catalyst = Catalyst(frame.sparkSession)
-    places: Mapping[str, int] = {str(name): place for place, name in enumerate(frame.columns)}
-    attribute = analyzed(frame).output().apply(places[column])
+    indexes: Mapping[str, int] = {str(name): index for index, name in enumerate(frame.columns)}
+    attribute = analyzed(frame).output().apply(indexes[column])
     expression = catalyst.expressions.PreciseTimestampConversion(attribute, attribute.dataType(), catalyst.types.LongType)
     return Column(getattr(catalyst.jvm, "org.apache.spark.sql.classic.ExpressionUtils").column(expression))

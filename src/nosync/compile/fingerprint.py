@@ -162,8 +162,8 @@ def _places(plan: Java, expressions: list[Java]) -> str:
     names = {str(column.name()) for column in columns}
     if len(names) == len(columns) and not any(map(NUMBERED.search, names)):
         return ""
-    places = {str(column.exprId().toString()): place for place, column in enumerate(columns)}
-    return str([places.get(identity) for expression in expressions for identity in _identities(expression)])
+    indexes = {str(column.exprId().toString()): index for index, column in enumerate(columns)}
+    return str([indexes.get(identity) for expression in expressions for identity in _identities(expression)])
 
 
 def _variables(said: list[str], expressions: list[Java]) -> str:

@@ -84,8 +84,8 @@ def _feed(catalyst: Catalyst, attributes: list[Java], columns: int, keys: list[J
     """What goes to the shards. Rows that are no changes have no key: they are spread by what they are."""
     own, rest = attributes[:columns], attributes[columns:]
     raw, reason, file = rest[:3]
-    place = catalyst.expressions.If(catalyst.expressions.IsNull(reason), catalyst.hash(keys or own), catalyst.hash([raw, file]))
+    spread_by = catalyst.expressions.If(catalyst.expressions.IsNull(reason), catalyst.hash(keys or own), catalyst.hash([raw, file]))
     named = [catalyst.alias(key, f"k{i}") for i, key in enumerate(keys)]
     named += [catalyst.alias(attribute, f"c{i}") for i, attribute in enumerate(own)]
     named += [catalyst.alias(attribute, str(attribute.name())) for attribute in rest]
-    return [*named, catalyst.alias(place, HASH)]
+    return [*named, catalyst.alias(spread_by, HASH)]

@@ -57,19 +57,19 @@ def panes_of(plan: Java, key: TimeKey, catalyst: Catalyst) -> Panes | None:
     below = children(plan)[0]
     if kind(below) != "Expand" or key.session:
         return None
-    place = next((i for i, a in enumerate(items(below.output())) if a.exprId().equals(key.attribute.exprId())), None)
+    index = next((i for i, a in enumerate(items(below.output())) if a.exprId().equals(key.attribute.exprId())), None)
     copies = [items(row) for row in items(below.projections())]
-    if place is None or len(copies) < 2 or not all(_alike(copies[0], copy, place) for copy in copies[1:]):
+    if index is None or len(copies) < 2 or not all(_alike(copies[0], copy, index) for copy in copies[1:]):
         return None
-    windows = [_evaluated(catalyst, copy[place], below) for copy in copies]
+    windows = [_evaluated(catalyst, copy[index], below) for copy in copies]
     (start, end), (before, _) = windows[0], windows[1]
     size, slide = end - start, start - before
     expected = [(start - i * slide, end - i * slide) for i in range(len(copies))]
     return Panes(key.index, size, slide) if windows == expected and size == slide * len(copies) else None
 
 
-def _alike(one: list[Java], other: list[Java], place: int) -> bool:
-    return all(i == place or a.semanticEquals(b) for i, (a, b) in enumerate(zip(one, other, strict=True)))
+def _alike(one: list[Java], other: list[Java], index: int) -> bool:
+    return all(i == index or a.semanticEquals(b) for i, (a, b) in enumerate(zip(one, other, strict=True)))
 
 
 def _evaluated(catalyst: Catalyst, window: Java, expand: Java) -> tuple[int, int]:
@@ -112,10 +112,10 @@ def _feed(query: "Query", plan: Java, child: Template, parts: Parts, keys: list[
     catalyst, e = query.catalyst, query.catalyst.expressions
     others = [key for i, key in enumerate(keys) if i != panes.index]
     upper = e.BitwiseAnd(catalyst.hash(others), catalyst.long(-1 - PANE))
-    place = e.BitwiseOr(upper, e.BitwiseAnd(catalyst.hash([keys[panes.index]]), catalyst.long(PANE)))
+    spread_by = e.BitwiseOr(upper, e.BitwiseAnd(catalyst.hash([keys[panes.index]]), catalyst.long(PANE)))
     columns = [catalyst.alias(key, f"k{i}") for i, key in enumerate(keys)]
     columns += [catalyst.alias(value, f"i{i}") for i, value in enumerate(parts.inputs)]
-    columns += [catalyst.alias(place, HASH), child.carried[-1]]
+    columns += [catalyst.alias(spread_by, HASH), child.carried[-1]]
     feed = Template(Branch(catalyst.project(columns, catalyst.nowhere), [child.piece]), [], [], child.append_only)
     feed.fingerprint = fingerprint(f"panes {text(plan)}", [child])
     return feed

@@ -72,16 +72,16 @@ class Found:
     def best(self, name: str, type: pa.DataType) -> pa.Array:
         """The chosen values, null for needles without one."""
         pieces = [pa.nulls(1, type)]
-        place = np.zeros(len(self.mask), dtype=np.int64)
+        position = np.zeros(len(self.mask), dtype=np.int64)
         filled = 1
         for hit in self._hits:
             column = hit.layer.column(hit.block, name)
             if column is not None:
                 piece = take(column, hit.rows)
                 pieces.append(piece if piece.type == type else piece.cast(type))
-                place[hit.needles] = np.arange(filled, filled + len(hit.rows))
+                position[hit.needles] = np.arange(filled, filled + len(hit.rows))
                 filled += len(hit.rows)
-        return take(pa.concat_arrays(pieces), place) if filled > 1 else pa.nulls(len(self.mask), type)
+        return take(pa.concat_arrays(pieces), position) if filled > 1 else pa.nulls(len(self.mask), type)
 
     def add(self, layer: Layer, block: int, needles: Index, rows: Index) -> None:
         """Note where needles were found; later calls are for older layers and other needles."""

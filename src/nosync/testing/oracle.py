@@ -130,12 +130,12 @@ class Tables:
         """Which of the rows are there after the changes."""
         gone = Counter(repr(row) for change in changes for row in change.removed.get(name, ()))
         kept = []
-        for place in range(sum(len(change.added.get(name, ())) for change in changes)):
-            text = repr(self.rows[name][place])
+        for index in range(sum(len(change.added.get(name, ())) for change in changes)):
+            text = repr(self.rows[name][index])
             if gone[text]:
                 gone[text] -= 1
             else:
-                kept.append(place)
+                kept.append(index)
         return tuple(kept)
 
     def _table(self, name: str, rows: tuple[int, ...]) -> DataFrame:

@@ -13,7 +13,7 @@ from nosync.journal.journal import Journal
 from nosync.journal.names import LAYER
 from nosync.model.identifiers import Epoch
 from nosync.model.store import Store
-from nosync.tiers.placed import late_layers
+from nosync.tiers.placed import recent_layers
 
 
 class Sweeper:
@@ -40,7 +40,7 @@ class Sweeper:
         """Finds what can be swept, and records that it will be. The image knows every layer of epochs after its `since`."""
         if not self.due:
             known = {layer.path for layer in image.layers()}
-            names = [name for name in late_layers(self.store, image) if name not in known]
+            names = [name for name in recent_layers(self.store, image) if name not in known]
             epoch = self.may_go(image.epoch)
             self.due = [name for name in names if sweepable(name, self.journal.generation, image.since, epoch)]
             if self.due:

@@ -20,35 +20,35 @@ def sort_distinct_aggregates(catalyst: Catalyst, plan: Java) -> Java:
         plan = catalyst.with_children(plan, after)
     if kind(plan) != "Aggregate" or kind(lower := children(plan)[0]) != "Aggregate" or kind(expand := children(lower)[0]) != "Expand":
         return plan
-    place = _place_of_number(expand)
-    if place is None or any(kind(key) != "AttributeReference" for key in items(lower.groupingExpressions())):
+    index = _index_of_number(expand)
+    if index is None or any(kind(key) != "AttributeReference" for key in items(lower.groupingExpressions())):
         return plan
     try:
-        return _sorted(catalyst, plan, place)
+        return _sorted(catalyst, plan, index)
     except LookupError:
         return plan
 
 
-def _place_of_number(expand: Java) -> int | None:
-    places = [place for place, column in enumerate(items(expand.output())) if str(column.name()) == NUMBER]
+def _index_of_number(expand: Java) -> int | None:
+    found = [index for index, column in enumerate(items(expand.output())) if str(column.name()) == NUMBER]
     rows = [items(row) for row in items(expand.projections())]
-    return places[0] if len(places) == 1 and all(kind(row[places[0]]) == "Literal" for row in rows) else None
+    return found[0] if len(found) == 1 and all(kind(row[found[0]]) == "Literal" for row in rows) else None
 
 
-def _sorted(catalyst: Catalyst, upper: Java, place: int) -> Java:
+def _sorted(catalyst: Catalyst, upper: Java, index: int) -> Java:
     lower = children(upper)[0]
     expand = children(lower)[0]
     output, rows = items(expand.output()), [items(row) for row in items(expand.projections())]
     said = [[str(value.sql()) for value in row] for row in rows]
-    numbers = [int(row[place].value()) for row in rows]
-    order = sorted(range(len(rows)), key=lambda i: (numbers[i] != 0, sorted(said[i][:place] + said[i][place + 1 :])))
+    numbers = [int(row[index].value()) for row in rows]
+    order = sorted(range(len(rows)), key=lambda i: (numbers[i] != 0, sorted(said[i][:index] + said[i][index + 1 :])))
     regular = 0 in numbers
     renumbered = {numbers[i]: position if regular else position + 1 for position, i in enumerate(order)}
-    columns = sorted((i for i in range(len(output)) if i != place), key=lambda column: [said[i][column] for i in order])
-    columns.append(place)
+    columns = sorted((i for i in range(len(output)) if i != index), key=lambda column: [said[i][column] for i in order])
+    columns.append(index)
     integer = catalyst.types.IntegerType
     copies = [
-        catalyst.seq([catalyst.literal(renumbered[numbers[i]], integer) if column == place else rows[i][column] for column in columns])
+        catalyst.seq([catalyst.literal(renumbered[numbers[i]], integer) if column == index else rows[i][column] for column in columns])
         for i in order
     ]
     placed = {str(output[column].exprId().toString()): position for position, column in enumerate(columns)}
@@ -57,7 +57,7 @@ def _sorted(catalyst: Catalyst, upper: Java, place: int) -> Java:
     below = logical.Expand(seq(copies), seq([output[column] for column in columns]), children(expand)[0])
     results = sorted(items(lower.aggregateExpressions()), key=lambda result: _rank(result, placed))
     grouped = logical.Aggregate(seq(keys), seq(results), below, lower.hint())
-    results = [_renumbered(catalyst, one, output[place], renumbered) for one in items(upper.aggregateExpressions())]
+    results = [_renumbered(catalyst, one, output[index], renumbered) for one in items(upper.aggregateExpressions())]
     return logical.Aggregate(upper.groupingExpressions(), seq(results), grouped, upper.hint())
 
 

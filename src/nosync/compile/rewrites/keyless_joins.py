@@ -1,7 +1,7 @@
 """Joins without an equal key that need not have one key for all.
 
-Where one side has one row at most, that row is copied to each of `SPREAD` places and the rows of the other side are spread over them by
-hash: a join on the place, like any other. `not in` with one column becomes a join on the key and one with a row that says what
+Where one side has one row at most, there are `SPREAD` copies of that row, and the rows of the other side are spread over them by
+hash: a join on the number of the copy, like any other. `not in` with one column becomes a join on the key and one with a row that says what
 nulls and emptiness on the right mean for everybody.
 """
 
@@ -25,12 +25,12 @@ def spread_keyless_joins(catalyst: Catalyst, plan: Java) -> Java:
         return _not_in(catalyst, plan, *keys)
     sort, (left, right) = kind(plan.joinType()).rstrip("$"), children(plan)
     if sort in LEFT_MANY and _one_row(right):
-        left, right, place = with_copies(catalyst, left, right, items(right.output()))
+        left, right, same_copy = with_copies(catalyst, left, right, items(right.output()))
     elif sort in RIGHT_MANY and _one_row(left):
-        right, left, place = with_copies(catalyst, right, left, items(left.output()))
+        right, left, same_copy = with_copies(catalyst, right, left, items(left.output()))
     else:
         return plan
-    condition = catalyst.expressions.And(place, plan.condition().get()) if plan.condition().isDefined() else place
+    condition = catalyst.expressions.And(same_copy, plan.condition().get()) if plan.condition().isDefined() else same_copy
     joined = catalyst.logical.Join(left, right, plan.joinType(), catalyst.option(condition), plan.hint())
     return catalyst.project(items(plan.output()), joined)
 
@@ -41,14 +41,14 @@ def _one_row(plan: Java) -> bool:
 
 
 def with_copies(catalyst: Catalyst, many: Java, one: Java, columns: list[Java]) -> tuple[Java, Java, Java]:
-    """Both sides with a place each, and the condition that the places are equal; the one row's columns come under these attributes."""
+    """Both sides with the number of a copy, and the condition that they are equal; the one row's columns come under these attributes."""
     types, output = catalyst.types, items(many.output())
     hashed = catalyst.expressions.Murmur3Hash(catalyst.seq(output or [catalyst.null(types.IntegerType)]), 42)
-    place = catalyst.alias(catalyst.expressions.ShiftRightUnsigned(hashed, catalyst.literal(26, types.IntegerType)), "place")
+    chosen = catalyst.alias(catalyst.expressions.ShiftRightUnsigned(hashed, catalyst.literal(26, types.IntegerType)), "chosen")
     copy = catalyst.attribute("copy", types.IntegerType, nullable=False)
     copies = [catalyst.seq([*items(one.output()), catalyst.literal(i, types.IntegerType)]) for i in range(SPREAD)]
     copied = catalyst.logical.Expand(catalyst.seq(copies), catalyst.seq([*columns, copy]), one)
-    return catalyst.project([*output, place], many), copied, catalyst.expressions.EqualTo(place.toAttribute(), copy)
+    return catalyst.project([*output, chosen], many), copied, catalyst.expressions.EqualTo(chosen.toAttribute(), copy)
 
 
 def _not_in(catalyst: Catalyst, plan: Java, key: Java, other: Java) -> Java:
@@ -61,8 +61,8 @@ def _not_in(catalyst: Catalyst, plan: Java, key: Java, other: Java) -> Java:
     nothing = catalyst.alias(expressions.EqualTo(rows, catalyst.zero), "nothing")
     unknown = catalyst.alias(expressions.Not(expressions.EqualTo(rows, known)), "unknown")
     facts = catalyst.project([nothing, unknown], counts)
-    spread, facts, place = with_copies(catalyst, left, facts, items(facts.output()))
+    spread, facts, same_copy = with_copies(catalyst, left, facts, items(facts.output()))
     asked = expressions.And(expressions.Not(unknown.toAttribute()), expressions.IsNotNull(key))
-    staying = catalyst.logical.Filter(expressions.Or(nothing.toAttribute(), asked), catalyst.join(spread, facts, "Inner", place))
+    staying = catalyst.logical.Filter(expressions.Or(nothing.toAttribute(), asked), catalyst.join(spread, facts, "Inner", same_copy))
     joined = catalyst.join(catalyst.project(items(left.output()), staying), right, "LeftAnti", expressions.EqualTo(key, other))
     return catalyst.project(items(plan.output()), joined)

@@ -78,7 +78,7 @@ class FoldTask(ShardTask):
     def process(self, batch: pa.RecordBatch, started: float) -> Batches:
         shard = self.work.shard(batch)
         keys, rows = ([column(batch, field.name, field.type) for field in schema] for schema in (self.keys, self.columns))
-        order_by = [rows[place] for place in self.folding.order_by]
+        order_by = [rows[index] for index in self.folding.order_by]
         touched = touch(unsigned(batch, HASH), keys, rows, order_by, batch.column(DIFF).to_numpy(), self.folding.net)
         called = None if self.timing is None else due(self.timing.work.cover(shard), self.keys, self.timing.since, self.timing.until)
         on_time = np.zeros(len(touched.hashes), bool)
@@ -177,8 +177,8 @@ class Calls:
         """The new states, by key."""
         alive = np.array([state is not None for state in self.after], bool)
         arrays = self.columns([[state] if state is not None else [] for state in self.after], self.folding.state, self.kept)
-        places = pa.array(np.cumsum(alive) - 1, mask=~alive)
-        return States(alive, [array.take(places) for array in arrays])
+        positions = pa.array(np.cumsum(alive) - 1, mask=~alive)
+        return States(alive, [array.take(positions) for array in arrays])
 
     def columns(self, parts: list[list[Any]], schema: StructType, kept: pa.Schema) -> list[pa.Array]:
         """What was returned for the keys, as columns. Where something does not fit, its key is named."""
@@ -236,7 +236,7 @@ def arrow_columns(rows: list[Any], schema: StructType, kept: pa.Schema) -> list[
 def fold_at_once(folding: Folding, rows: list[pa.Array], key: Key) -> pa.Table:
     """All rows of a key in one call, from no state: what a fold answers outside of a flow."""
     nothing = np.zeros(len(rows[0]), np.uint64)
-    touched = touch(nothing, [], rows, [rows[place] for place in folding.order_by], np.ones(len(nothing), np.int64), folding.net)
+    touched = touch(nothing, [], rows, [rows[index] for index in folding.order_by], np.ones(len(nothing), np.int64), folding.net)
     seen = python_rows([row.take(pa.array(touched.order)) for row in rows], folding.columns, touched.weights if folding.net else None)
     returned = folding.function(key, None, seen)[1]
     schema = pa.schema([(field.name, field.type) for field in LocalDataToArrowConversion.convert([None], folding.output, False).schema])
