@@ -66,3 +66,17 @@ def test_what_no_epoch_has_is_handed_out_again_by_the_next_run(tmp_path: Path) -
     again = source.available()
     assert again and stored(tmp_path, again) == [2]
     assert source.available() is None
+
+
+class Choosy(Memory):
+    """Cannot be read again, and rejects rows when it is read."""
+
+    def rejects(self, slice: Any) -> int:
+        return 0
+
+    def rejected(self, spark: Any, slice: Any, epoch: Any) -> Any: ...
+
+
+def test_a_source_that_cannot_be_read_again_cannot_reject_while_it_is_read() -> None:
+    with pytest.raises(ns.Invalid, match='source "s" has acknowledge, so its rows are written down once, and rejects'):
+        logged(bound(Choosy(SCHEMA)), "s", SCHEMA, None)  # type: ignore[arg-type]

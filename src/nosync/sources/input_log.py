@@ -22,7 +22,7 @@ from nosync.journal.taken import Taken
 from nosync.model import source as protocols
 from nosync.model.bound import BoundSource
 from nosync.model.columns import DIFF, POSITION, REJECTION
-from nosync.model.errors import Unavailable, reading
+from nosync.model.errors import Invalid, Unavailable, reading
 from nosync.model.source import Slice
 from nosync.model.store import checked, fingerprint
 from nosync.state.private import make_folder
@@ -35,6 +35,11 @@ def logged(source: BoundSource, name: str, schema: StructType, spark: SparkSessi
     """The source with a log before it, where it needs one."""
     if not source.read_once:
         return source
+    if source.rejecting is not None:
+        raise Invalid(
+            f'source "{name}" has acknowledge, so its rows are written down once, and rejects, which would have to read them again',
+            hint="Let read return what does not fit too, marked by a column of its own, and filter by that in a view.",
+        )
     log = InputLog(source, name, schema, spark)
     return BoundSource(
         append_only=source.append_only, start=log.start, available=log.available, read=log.read, rows=log.rows, weight=log.weight,
