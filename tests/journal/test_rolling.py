@@ -133,6 +133,7 @@ def test_what_comes_while_a_rollup_waits_is_no_part_of_it(tmp_path: Path) -> Non
     assert (rolling.journal.base, rolling.journal.number) == (6, 8)
     assert len(rolling.disk.sizes(RECORDS)) == 2
     assert set(rolling.journal.image.opened) == {6, 7}
+    assert len(rolling.journal.recent) == 2
 
 
 def test_a_rollup_holds_nothing_that_is_in_the_segment(tmp_path: Path) -> None:
@@ -155,6 +156,18 @@ def test_what_an_earlier_try_wrote_is_not_written_again(tmp_path: Path, monkeypa
     rolling.done.clear()
     assert rolling.roller.step(rolling.journal.number)
     assert not [folder for what, folder in rolling.done if what == "write"]
+
+
+def test_a_deletion_that_failed_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rolling = Rolling(tmp_path)
+    rolling.compute(1, 5)
+    assert rolling.roller.step(0)
+    with monkeypatch.context() as broken:
+        broken.setattr(rolling.disk, "delete", failing)
+        with pytest.raises(OSError):
+            rolling.roller.step(rolling.journal.number)
+    assert rolling.roller.step(rolling.journal.number)
+    assert len(rolling.disk.sizes(RECORDS)) == 1
 
 
 def failing(*_: Any) -> None:
