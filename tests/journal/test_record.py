@@ -35,7 +35,8 @@ def test_a_record_of_another_number_or_of_another_chain_is_none() -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"\n", b"nosync\n", b"nosync 1 1\n", b"nosync 1 1 1.a -\n", b"nosync 1 1 1.a - one 0123\n", b"nosync 1 1 1.a - 1 01 23\n{}\n"],
+    [b"", b"\n", b"nosync\n", b"nosync 1 1\n", b"nosync 1 1 1.a -\n", b"nosync 1 1 1.a - one 0123\n", b"nosync 1 1 1.a - 1 01 23\n{}\n"]
+    + [b"nosync 1 1 1.a - 99999999999999999999 0123\n{}\n"],
 )
 def test_a_line_that_is_no_header_begins_no_record(content: bytes) -> None:
     assert not list(decode(content, 1, FIRST))

@@ -41,6 +41,17 @@ def test_an_object_of_a_folder_is_whole_when_it_is_synced(tmp_path: Path) -> Non
     assert len(b"content") in noting.synced.values()
 
 
+def test_a_folder_whose_names_were_synced_is_not_synced_for_everyone_who_looks(tmp_path: Path) -> None:
+    FolderBucket(tmp_path).put("a/b", iter([b"content"]), large=False)
+    noting = Noting()
+    bucket = FolderBucket(tmp_path, noting)
+    assert bucket.size("a/b") == len(b"content")
+    assert tmp_path / "a" in noting.synced
+    noting.synced.clear()
+    assert bucket.size("a/b") == len(b"content")
+    assert not noting.synced
+
+
 def test_all_files_are_tried_before_it_is_said_that_one_failed(tmp_path: Path) -> None:
     """Whoever tries again would meet a thread that is still at work."""
     noting = Noting()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nosync.journal.chain import read_chain
+from nosync.journal.chain import Chain, Rollup, read_chain
 from nosync.journal.entries import Computed, Merged, Opened
 from nosync.journal.journal import Journal
 from nosync.model.errors import Unavailable
@@ -79,3 +79,70 @@ def test_merged_layers_are_synced_although_the_stream_never_rests(journal: Journ
         journal.append(Merged(layer(journal, 1, epoch + 1)))
         assert tier.step()
     assert len(tier.merged) <= MOST_MERGED
+
+
+def test_what_was_rolled_up_is_synced_whatever_the_home_says(journal: Journal, disk: Disk) -> None:
+    compute(journal, 1)
+    HostTier(journal, disk).step()
+    again = Journal(disk, None, this_process(0.0))
+    assert HostTier(again, disk).number == journal.number
+    again.base = again.number
+    disk.delete("synced")
+    assert HostTier(again, disk).number == again.base
+
+
+def test_a_tier_of_records_alone_syncs_and_counts_no_layers(journal: Journal, disk: Disk) -> None:
+    records, whole = HostTier(journal, disk, layers=False), HostTier(journal, disk)
+    compute(journal, 1)
+    content = sum(len(record.content) for record in journal.after(0))
+    assert (records.standing().behind, whole.standing().behind) == (content, content + 4)
+    disk.synced.clear()
+    assert records.step()
+    assert not any(path.endswith(".arrow") for path in disk.synced)
+    assert (records.epoch, records.bytes, records.standing().behind) == (1, content, 0)
+    assert whole.step()
+    assert any(path.endswith(".arrow") for path in disk.synced)
+    assert (whole.epoch, whole.bytes) == (1, content + 4)
+
+
+def test_nothing_is_claimed_while_merged_layers_are_left(journal: Journal, disk: Disk) -> None:
+    tier = HostTier(journal, disk)
+    for epoch in range(1, MOST_MERGED + 2):
+        compute(journal, epoch)
+        journal.append(Merged(layer(journal, 1, epoch + 1)))
+    assert tier.step()
+    assert (len(tier.merged), tier.synced, synced_number(disk, read_chain(disk))) == (1, 0, 0)
+    assert tier.step()
+    assert tier.synced == synced_number(disk, read_chain(disk)) == journal.number
+
+
+def test_a_tier_of_records_alone_does_not_wait_for_merged_layers(journal: Journal, disk: Disk) -> None:
+    tier = HostTier(journal, disk, layers=False)
+    compute(journal, 1)
+    journal.append(Merged(layer(journal, 1, 2)))
+    assert tier.step()
+    assert tier.synced == journal.number
+    assert (synced_number(disk, read_chain(disk), layers=False), synced_number(disk, read_chain(disk))) == (journal.number, 0)
+
+
+def test_a_claim_counts_only_for_the_chain_it_was_made_of(journal: Journal, disk: Disk) -> None:
+    compute(journal, 1)
+    chain = read_chain(disk)
+    two, three = (chain.digest_at(number) for number in (2, 3))
+    for text, known in [
+        (f"3 {three}", 3),
+        (f"2 {two}", 2),
+        (f"0000000000000003 {three}", 3),
+        (f"00000000000000003 {three}", 0),
+        (f"3 {two}", 0),
+        (f"4 {three}", 0),
+        ("three", 0),
+        ("", 0),
+        ("9" * 5000, 0),
+    ]:
+        disk.replace("synced", text.encode())
+        assert synced_number(disk, chain) == known, text
+    rolled = Chain(Rollup(3, three, "", chain.image()))
+    for text, known in [(f"3 {three}", 3), (f"2 {two}", 0)]:
+        disk.replace("synced", text.encode())
+        assert synced_number(disk, rolled) == known, text
