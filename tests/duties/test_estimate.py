@@ -6,17 +6,24 @@ from uuid import uuid4
 import pytest
 
 from nosync.duties.upkeep import Upkeep
+from nosync.journal.chain import read_chain
 from nosync.journal.entries import Computed, Declared, Merged, Opened
+from nosync.journal.image import Image
 from nosync.journal.journal import Journal
-from nosync.journal.names import LAYERS, RECORDS, layer_path
+from nosync.journal.names import LAYERS, RECORDS, SEGMENTS, layer_path
+from nosync.journal.past import TieredReader, whole_image
 from nosync.model.estimate import AT_ONCE, LEAST_RECORDS, Effort, Meter, Pace, allowance, seconds_for
 from nosync.model.hash_range import ALL_HASHES
+from nosync.model.identifiers import TraceName
 from nosync.model.layers import LayerInfo
 from nosync.model.policies.log_structured import LogStructured
 from nosync.model.run import Runner
 from nosync.model.status import Live
+from nosync.recovery.plan import Plan, Shape, plan
+from nosync.recovery.survey import Survey
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
+from nosync.tiers.placed import layers_there
 
 SLOW = Pace(object_seconds=2.0, bytes_per_second=1e6, epoch_seconds=3.0)
 
@@ -103,3 +110,30 @@ def test_an_aim_is_held_to_by_rolling_up_and_merging_earlier(tmp_path: Path, wit
     assert again.meter.pace == flow.upkeep.meter.pace == estimate.pace
     live = Live("1.a", "running", "Running", estimate=estimate)
     assert Live.from_bytes(live.to_bytes()) == live
+
+
+def fetched(flow: Flow, image: Image) -> Plan | None:
+    """What a start on an empty home would do, as far as it knows the past by this image."""
+    shape = Shape({TraceName("v"): frozenset([TraceName("v")])})
+    return plan(image, Survey(frozenset(), frozenset(layers_there(flow.remote, image))), shape)
+
+
+def test_the_estimate_counts_all_that_a_start_on_an_empty_home_reads(tmp_path: Path) -> None:
+    flow = Flow(tmp_path, None)
+    flow.upkeep.roller.every = 40
+    flow.run(150)
+    estimate, chain = flow.upkeep.estimate, read_chain(flow.remote)
+    assert estimate is not None and chain.base and fetched(flow, chain.image()) is None  # it asks for the whole past
+    found = fetched(flow, whole_image(TieredReader(flow.remote), chain.base, chain.records))
+    assert found is not None and not found.jobs and len(found.fetch) == estimate.effort.layers
+    objects = len(flow.remote.sizes(RECORDS)) + len(flow.remote.sizes(SEGMENTS))
+    assert estimate.effort.records in range(objects - 2, objects + 3)
+
+
+def test_with_an_aim_a_start_on_an_empty_home_needs_no_past(tmp_path: Path) -> None:
+    flow = Flow(tmp_path, 20.0)
+    flow.run(150)
+    estimate, image = flow.upkeep.estimate, read_chain(flow.remote).image()
+    found = fetched(flow, image)
+    assert estimate is not None and image.since > 100
+    assert found is not None and not found.jobs and len(found.fetch) == estimate.effort.layers

@@ -16,6 +16,7 @@ from nosync.duties.troubles import Troubles
 from nosync.journal.entries import Reached, Thinned
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
+from nosync.journal.names import SEGMENTS, own
 from nosync.journal.past import TieredReader, recent_image
 from nosync.journal.rolling import ROLL_RECORDS, Roller
 from nosync.journal.taken import MarksOf
@@ -181,14 +182,20 @@ class Upkeep:
         if self.records is None or self.layers is None:
             return
         (layers, size), site = self.layers.to_fetch(), self.layers.standing(self.records)
-        effort, pace = Effort(self.records.to_read(), layers, size, self.journal.image.epoch - site.epoch), self.meter.pace
+        objects, past, pace = self.records.to_read(), self._past(), self.meter.pace
+        effort = Effort(objects + past, layers, size, self.journal.image.epoch - site.epoch)
         kept = True
         if self.recover_within is not None:
             allowed = allowance(self.recover_within, effort, pace)
             self.layers.most_layers, kept = allowed.layers, allowed.kept
-            recorded = max(1, self.journal.shipped - self.journal.base) / max(1, effort.records)  # records in an object
+            self.layers.complete = past > 0
+            recorded = max(1, self.journal.shipped - self.journal.base) / max(1, objects)  # records in an object
             self.roller.every = max(LEAST_RECORDS, min(self.roll_records, int(allowed.records * recorded)))
         self.estimate = Estimate(round(seconds_for(effort, pace), 1), self.recover_within, kept, effort, pace)
+
+    def _past(self) -> int:
+        """Objects of the past that a recovery would read: none, where all that the roll-up names is on the remote."""
+        return len(own(self.disk.sizes(SEGMENTS))) if self.layers is not None and self.layers.forgotten() else 0
 
     def _keep_pace(self) -> bool:
         """The next run starts with what this one has measured."""

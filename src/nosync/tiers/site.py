@@ -75,7 +75,8 @@ class RecordShipper:
 
 class LayerShipper:
     """Brings layers to the remote. `waiting` holds, per trace and shard, the leaf layers that are not there yet, oldest first;
-    `behind` are their bytes.
+    `behind` are their bytes. `there` are those that a recovery would fetch, also where the image has forgotten them; `complete`: whether
+    all that a roll-up names shall be there too, so that a recovery need not read the past to find finer ones in its place.
     """
 
     def __init__(
@@ -99,6 +100,8 @@ class LayerShipper:
         journal.look_at(remote)
         self.number = journal.number
         self.waiting: dict[TraceRange, list[LayerInfo]] = {}
+        self.there: dict[TraceRange, list[LayerInfo]] = {}
+        self.complete = False
         self.spans: set[tuple[Epoch, Epoch]] = set()
         self._begin_again()
         self.looked = -1
@@ -111,10 +114,15 @@ class LayerShipper:
 
     def to_fetch(self) -> tuple[int, int]:
         """How many layers a recovery would fetch, and the bytes that would travel for them."""
-        placed = set(self.placed)
-        there = [cover([layer for layer in layers if layer.path in placed], self.journal.image.epoch) for layers in self._traces().values()]
+        there = list(self.there.values())
         shrink = self.bytes / self.plain_bytes if self.plain_bytes else 1.0
         return sum(map(len, there)), int(shrink * sum(layer.bytes for layers in there for layer in layers))
+
+    def forgotten(self) -> list[LayerInfo]:
+        """Layers of a roll-up in whose place there are finer ones, which the image does not know any more."""
+        since = self.journal.image.since
+        rolled = [[layer for layer in layers if layer.upper <= since + 1] for layers in self._traces().values()]
+        return [layer for layers in rolled for layer in uncovered(layers, self.placed)]
 
     def standing(self, records: RecordShipper) -> Standing:
         """Both shippers together. A layer counts once the record that names it is there too."""
@@ -145,6 +153,8 @@ class LayerShipper:
         layer = self._next()
         if layer is None and (not self.busy or len(self.placed) > MUCH_LONGER * self.most_layers):
             layer = self._shortening()
+        if layer is None and self.complete:
+            layer = next(iter(self.forgotten()), None)
         if layer is None:
             return False
         named = self.journal.number
@@ -156,6 +166,7 @@ class LayerShipper:
         self.objects += 1
         self.placed.add(layer.path)
         part = (layer.trace, layer.range)
+        self.there[part] = list(cover([*self.there.get(part, ()), layer], self.journal.image.epoch))
         inside = [other for other in self.waiting[part] if within(other, layer)]
         if inside and layer.upper > layer.lower + 1:
             self.spans.add((inside[0].lower, layer.upper))
@@ -201,6 +212,8 @@ class LayerShipper:
         self.came.clear()
         traces = self._traces()
         self.waiting = {part: uncovered(layers, self.placed) for part, layers in traces.items()}
+        epoch = self.journal.image.epoch
+        self.there = {part: list(cover([one for one in layers if one.path in self.placed], epoch)) for part, layers in traces.items()}
         self.behind = sum(layer.bytes for layers in self.waiting.values() for layer in layers)
         self.spans = {span for layers in traces.values() for span in spans(layers, self.placed, self.journal.image.since)}
         with self.journal.lock:  # what came with a changed program has no state of earlier epochs, here or there
@@ -241,8 +254,8 @@ class LayerShipper:
         total = 0
         traces = self._traces()
         self.placed.intersection_update(layer.path for layers in traces.values() for layer in layers)
-        for layers in traces.values():
-            there = cover([layer for layer in layers if layer.path in self.placed], self.journal.image.epoch)
+        for part, layers in traces.items():
+            there = self.there.get(part, [])
             total += len(there)
             for layer in layers:
                 inside = sum(within(other, layer) for other in there)
