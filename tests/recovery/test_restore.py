@@ -9,24 +9,29 @@ from nosync.journal.entries import Merged
 from nosync.journal.journal import Journal
 from nosync.journal.past import TieredReader, whole_image
 from nosync.model.engine import Outcome
+from nosync.model.errors import Corrupt
 from nosync.model.run import Runner
 from nosync.model.shards import shard_ranges
 from nosync.recovery.plan import Recompute, plan
 from nosync.recovery.restore import Recovered, missing_a_neighbour, recover
 from nosync.recovery.survey import Survey
+from nosync.recovery.suspicion import suspected
 from nosync.runtime.epochs import Epochs
 from nosync.state.leaves import leaf_layers
-from tests.simulation.program import SHAPE, DictEngine, Lasting, LastingReader
-from tests.simulation.world import Cache, World
+from tests.simulation.places import Cache, Host
+from tests.simulation.program import DictEngine, Lasting, LastingReader, shape_of
+from tests.simulation.world import World
 
+SHAPE = shape_of(dice=False)
 HALVES = shard_ranges(2)
 
 
 def grown(*events: int) -> tuple[Cache, Journal, DictEngine]:
-    disk, source = Cache(World(0)), Lasting()
+    world, source = World(0), Lasting()
+    disk = Host(world, "boot").disk
     journal = Journal(disk, None, Runner(1, "host", "boot", 0.0, "00000001"))
-    engine = DictEngine(disk, source, journal.run)
-    epochs = Epochs(journal, {"lasting": LastingReader(source, 0)}, engine, lambda: 0.0)
+    engine = DictEngine(world, disk, source, journal.run, dice=False)
+    epochs = Epochs(journal, {"lasting": LastingReader(world, source, 0)}, engine, lambda: 0.0)
     for event in events:
         source.events.append(event)
         epochs.step()
@@ -46,7 +51,7 @@ def test_a_layer_that_stands_for_a_lost_one_is_missed_when_it_is_lost_too() -> N
     del disk.files[leaves[1].path]
     lose(disk, journal, engine, leaves[0].path)
     assert lose(disk, journal, engine, merged.path).missing_from == 1
-    assert engine._state("totals", lambda name: journal.image.covers(name, 3)) == {1: 6, 3: 3}
+    assert engine.state("totals", lambda name: journal.image.covers(name, 3)) == {1: 6, 3: 3}
 
 
 def test_what_is_computed_again_leaves_its_neighbours_in_the_log() -> None:
@@ -80,7 +85,7 @@ def test_epochs_that_cancel_out_are_recomputed_to_nothing_and_not_to_what_is_lef
     done = recover(journal, disk, None, engine, SHAPE, engine.verify, frozenset())
     assert (done.jobs, done.recomputed) == (1, 2)
     image = journal.image
-    assert engine._state("parities", lambda name: image.covers(name, image.epoch)) == {0: 6, 1: 1}
+    assert engine.state("parities", lambda name: image.covers(name, image.epoch)) == {0: 6, 1: 1}
     assert [(layer.lower, layer.upper) for layer in leaf_layers(image.traces["parities"][HALVES[1]])] == [(1, 2), (2, 4)]  # none of epoch 2
 
 
@@ -110,3 +115,27 @@ def test_whenever_the_process_dies_an_epoch_that_is_to_come_out_anew_keeps_its_i
         for entry in record.entries:
             before.apply(record.number, entry)
         assert 3 in before.opened, f"a kill after record {record.number} would lose the input of epoch 3"
+
+
+def test_back_at_an_epoch_inside_a_layer_that_stands_for_a_lost_one_the_state_is_right_whenever_the_process_dies() -> None:
+    disk, journal, engine = grown(1, 3, 5)
+    leaves = leaf_layers(journal.image.traces["totals"][HALVES[1]])
+    journal.append(Merged(engine.merge(leaves[::-1])))
+    lose(disk, journal, engine, leaves[1].path)
+    [output] = [layer.path for layer in journal.image.traces["out"][HALVES[0]] if layer.lower == 3]
+    del disk.files[output]
+    number = journal.number
+    recover(journal, disk, None, engine, replace(SHAPE, unrepeatable=frozenset(["out"])), engine.verify, frozenset([output]))
+    assert journal.image.epoch == 2 and engine.state("totals", lambda name: journal.image.covers(name, 2)) == {1: 1, 3: 3}
+    assert journal.number == number + 1  # all or nothing
+
+
+def test_a_recovery_that_meets_damage_is_not_met_by_it_again() -> None:
+    disk, journal, engine = grown(1, 3)
+    engine.rotten = True
+    first, second = sorted(journal.image.traces["totals"][HALVES[1]], key=lambda layer: layer.lower)
+    disk.files[first.path].content = bytes(first.bytes)
+    with pytest.raises(Corrupt):
+        lose(disk, journal, engine, second.path)
+    recover(journal, disk, None, engine, SHAPE, engine.verify, suspected(disk, journal.image))
+    assert engine.state("totals", lambda name: journal.image.covers(name, 2)) == {1: 1, 3: 3}

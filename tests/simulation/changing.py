@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from nosync.journal.entries import Declared, Opened
+from nosync.journal.journal import Journal
 from nosync.model.engine import CoversOf, Outcome, Targets
 from nosync.model.layers import LayerInfo
 from nosync.model.watermark import History as Times
@@ -20,9 +21,10 @@ from nosync.recovery.restore import Recovered, unreported
 from nosync.runtime.change import difference
 from nosync.runtime.takeover import Change, Taking
 
+from .ending import events_of
 from .history import History
 from .life import Life
-from .program import HALVES, SHAPE, Broken, DictEngine, Sink, events_of
+from .program import HALVES, Broken, DictEngine, Sink
 from .world import World
 
 
@@ -36,17 +38,16 @@ class ChangedEngine(DictEngine):
 
     version = 0
 
-    def compute(
-        self, openings: Sequence[Opened], covers: CoversOf, targets: Targets | None = None, seen: Times = nothing_seen
-    ) -> Outcome:
+    def compute(self, openings: Sequence[Opened], covers: CoversOf, targets: Targets | None = None, seen: Times = nothing_seen) -> Outcome:
         outcome = super().compute(openings, covers, targets)
         if not self.version:
             return outcome
-        files = {name: file.content for name, file in self.disk.files.items() if name.startswith("input/")}
         trace, output = names(self.version)
-        before = self._state(trace, covers)
+        if targets is not None and not {trace, output} & targets.keys():
+            return outcome
+        before = self.state(trace, covers)
         after = dict(before)
-        for event in [event for opened in openings for event in events_of(opened, self.lasting, files)]:
+        for event in self.events(openings):
             after[event % (self.version + 2)] = after.get(event % (self.version + 2), 0) + event
         lower, upper = openings[0].epoch, openings[-1].epoch + 1
         change = {key: after[key] for key in sorted(after) if after[key] != before.get(key)}
@@ -54,10 +55,9 @@ class ChangedEngine(DictEngine):
         for shard in (0, 1):
             mine = {key: value for key, value in change.items() if key % 2 == shard}
             if mine and (targets is None or HALVES[shard] in targets.get(trace, ())):
-                made.append(self._write(trace, HALVES[shard], lower, upper, mine))
+                made.append(self.write(trace, HALVES[shard], lower, upper, mine))
         if change and (targets is None or HALVES[0] in targets.get(output, ())):
-            made.append(self._write(output.replace("/", "%2F"), HALVES[0], lower, upper, change))
-            made[-1] = replace(made[-1], trace=output)
+            made.append(self.write(output, HALVES[0], lower, upper, change))
         return replace(outcome, layers=(*outcome.layers, *made))
 
 
@@ -65,26 +65,30 @@ class ChangingLife(Life):
     """A run of the newest version, or of the one before where that cannot be rebuilt."""
 
     history: ChangingHistory
+    version = 0
 
-    def make_engine(self) -> DictEngine:
-        engine = ChangedEngine(self.history.disk, self.history.lasting, self.journal.run)
-        image = self.journal.image
+    def make_engine(self, journal: Journal) -> DictEngine:
+        history = self.history
+        engine = ChangedEngine(self.world, self.disk, history.lasting, journal.run, history.dice, history.rotten)
+        image = journal.image
         self.before = int(image.declared.settings["version"]) if image.declared else 0
-        engine.version = self.version = self.before if image.trimmed else self.history.version
+        engine.version = self.version = self.before if image.trimmed else history.version
         return engine
 
     def shape(self) -> Shape:
+        shape = super().shape()
         if not self.version:
-            return SHAPE
+            return shape
         trace, output = names(self.version)
         more = {trace: frozenset([trace]), output: frozenset([trace, output])}
-        return Shape({**SHAPE.feeders, **more}, {**SHAPE.sinks, output: f"more {self.version}"})
+        return replace(shape, feeders={**shape.feeders, **more}, sinks={**shape.sinks, output: f"more {self.version}"})
 
-    def sinks(self) -> dict[str, Any]:
-        more = {f"more {self.version}": self.history.more(self.version).release} if self.version else {}
+    def sinks(self) -> dict[str, Sink]:
+        more = {f"more {self.version}": self.history.more(self.version)} if self.version else {}
         return {**super().sinks(), **more}
 
     def take_over(self) -> None:
+        assert self.journal is not None
         image = self.journal.image
         if self.version == self.before and image.declared is not None:
             return
@@ -98,22 +102,19 @@ class ChangingLife(Life):
             return
         trace, output = names(self.version)
         targets = {trace: frozenset(HALVES), output: frozenset([HALVES[0]])} if self.version else {}
-        old = image.declared or replace(declaration, fingerprints=dict.fromkeys(SHAPE.feeders, "same"))
+        old = image.declared or replace(declaration, fingerprints=dict.fromkeys(super().shape().feeders, "same"))
         sources, sinks = frozenset(["lasting", "fleeting"]), (f"more {self.version}",) if self.version else ()
         change = Change(declaration, difference(old, declaration), targets, targets, sources, sinks, self.version % 2 == 0, {})
-        Taking(self.journal, self.history.disk, self.history.remote, self.engine, unreported).take_over(change, "rebuild")
+        Taking(self.journal, self.disk, self.remote, self.engine, unreported).take_over(change, "rebuild")
         self.history.adopted += 1
 
-    def deliver(self, sink: str, epoch: int) -> None:
-        if sink == "sink":
-            return super().deliver(sink, epoch)
-        if self.history.newest_at_last_operation > self.journal.generation:
-            raise Broken(f"run {self.journal.run} was fenced and began to deliver epoch {epoch} to {sink}")
+    def output(self, sink: str, epoch: int) -> dict[str, Any]:
+        if not sink.startswith("more "):
+            return super().output(sink, epoch)
+        assert self.journal is not None
         trace = self.journal.image.traces.get(names(self.version)[1], {}).get(HALVES[0], [])
         layers = [layer for layer in trace if layer.upper == epoch + 1]
-        content = self.engine.read(layers[-1]) if layers else {}
-        self.history.world.operation("sink", "deliver", lambda: self.history.more(self.version).take(epoch, content))
-        return None
+        return self.engine.read(layers[-1]) if layers else {}
 
 
 class First(Sink):
@@ -135,41 +136,31 @@ class ChangingHistory(History):
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.change = random.Random(seed)
+        self.dice = False  # what was rolled before a change must be on the remote before a site is lost
         self.version, self.adopted = 0, 0
         self.others: dict[int, First] = {}
 
     def more(self, version: int) -> First:
-        return self.others.setdefault(version, First(self.sink.release))
+        return self.others.setdefault(version, First(self.sinks["sink"].release, self.sinks["sink"].precise))
 
-    def start(self) -> None:
-        if self.change.random() < 0.3:
+    def make_life(self) -> Life:
+        if self.change.random() < 0.6:
             self.version += 1
-        self.life = ChangingLife(self)
-
-    def life_acts(self) -> None:
-        """A run that was fenced in the middle of something may find its files gone: the program that took over had no use for them."""
-        life = self.life
-        try:
-            super().life_acts()
-        except Broken as error:
-            if life is None or "was to be read" not in str(error) or self.generation() <= life.journal.generation:
-                raise
-            self.life = None
+        return ChangingLife(self, self.host, self.link(self.host))
 
     def check_recovery(self, done: Recovered) -> None:
         """What was rebuilt may have to be computed once more: it has not been safe for as long as its epochs."""
 
-    def _check_answers(self, life: Life, known: list[Opened]) -> None:
-        super()._check_answers(life, known)
-        assert isinstance(life, ChangingLife)
+    def check_end(self, life: Life) -> None:
+        super().check_end(life)
+        assert isinstance(life, ChangingLife) and life.journal is not None
         image, version = life.journal.image, life.version
         if not version:
             return
-        stored = {name: file.content for name, file in self.disk.files.items()} | (self.remote.files if self.remote else {})
         wanted: dict[int, int] = {}
-        for event in [event for entry in known for event in events_of(entry, self.lasting, stored)]:
+        for event in [event for entry in self.promises.openings(life) for event in events_of(self, entry)]:
             wanted[event % (version + 2)] = wanted.get(event % (version + 2), 0) + event
-        found = life.engine._state(names(version)[0], lambda name: image.covers(name, image.epoch))
+        found = life.engine.state(names(version)[0], lambda name: image.covers(name, image.epoch))
         got = {int(key): value for _, content in sorted(self.more(version).got.items()) for key, value in content.items()}
         if not found == got == wanted:
             raise Broken(f"version {version}: {found} is kept and {got} was delivered, not {wanted}")

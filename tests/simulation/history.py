@@ -1,280 +1,346 @@
-"""One seeded history: runs that start, work, are killed, come back as zombies; hosts that restart; disks that are lost. Every promise
-is checked as it goes.
+"""One seeded history: processes that start, work, are killed, or are taken for dead and go on all the same; hosts that restart; disks that
+are full or lost; links that are cut; sinks that stall. Every promise is checked as it goes.
 """
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
-from nosync.journal.entries import Opened
+from nosync.journal.chain import read_chain
 from nosync.journal.names import run_name
-from nosync.model.errors import Corrupt, Fenced, OutcomeUnknown, Unavailable
+from nosync.model.errors import Corrupt, Fenced, Invalid, OutcomeUnknown, Unavailable
 from nosync.recovery.restore import Recovered
+from nosync.recovery.suspicion import suspect
 
+from .ending import check_end, settle
 from .life import Life
-from .program import Broken, Lasting, Sink, events_of, expected
-from .world import Away, Cache, Crash, World
+from .places import Away, File, Host, Link, Peek
+from .program import Broken, Lasting, Sink
+from .promises import Promises
+from .read_back import read_back
+from .world import Crash, World
 
 PASSING = (Unavailable, OutcomeUnknown)
 
 
 class History:
-    """A world with one flow in it."""
+    """A world with one flow in it. `life` is the process that was started last; `lives` are all that still go on."""
 
     def __init__(self, seed: int) -> None:
         self.world = World(seed)
+        self.world.newest = self.generation
         chance = self.world.random
-        self.disk = Cache(self.world)
-        self.remote = Away(self.world) if chance.random() < 0.6 else None
+        self.host = Host(self.world, "boot 0")
+        self.hosts = [self.host]
+        self.remote = Away(folder=chance.random() < 0.4) if chance.random() < 0.7 else None
         self.lasting = Lasting()
-        self.sink = Sink(chance.choice(("safe", "computed")))
+        self.written: dict[str, list[int]] = {}
+        self.dice = chance.random() < 0.3
+        releases = chance.choice(("safe", "computed")), "safe" if self.dice else chance.choice(("safe", "computed"))
+        self.sinks = {name: Sink(release, chance.random() < 0.5) for name, release in zip(("sink", "other"), releases, strict=True)}
         self.trims = chance.random() < 0.5
         self.roll = chance.choice((3, 6, 20, 1000))
-        self.boot, self.starts = "boot 0", 0
-        self.claims: dict[str, int] = {}
-        self.content: dict[int, str] = {}
-        self.newest = self.newest_at_last_operation = 0
+        self.patience = chance.choice((0.0, 0.0, 1.0))
+        self.starts = self.newest = 0
+        self.places: dict[int, Host] = {}  # where the processes were started
+        self.wall = 0.0
         self.life: Life | None = None
-        self.zombies: list[Life] = []
-        self.rates = (chance.choice((0.0, 0.02, 0.1)), chance.choice((0.0, 0.01, 0.03)), chance.choice((0.0, 0.0, 0.01, 0.03)))
-        self.restless = chance.choice((0.02, 0.02, 0.15))  # how often a run is taken for dead and goes on all the same
+        self.lives: list[Life] = []
+        self.promises = Promises(self)
         self.rotten = False
-        plain = self.world.operation
-
-        def noticing(place: str, name: str, act: Any) -> Any:
-            self.newest_at_last_operation = self.generation()
-            return plain(place, name, act)
-
-        self.world.operation = noticing  # type: ignore[method-assign]
-        self.world.interlude = self.interlude
+        self.rates = chance.choice((0.0, 0.02, 0.1)), chance.choice((0.0, 0.01, 0.03)), chance.choice((0.0, 0.02, 0.1, 0.3))
+        self.pace = 3 if self.rates[2] else 1  # pieces of steps, or whole ones
+        self.world.late_writes = chance.random() < 0.5
+        self.restless = chance.choice((0.02, 0.02, 0.15))  # how often a process is taken for dead and goes on all the same
+        self.rough = chance.choice((0.0, 0.02, 0.08, 0.2))  # how often links are cut, disks full, sinks down
+        self.world.outages = 0.05 * self.rough
+        self.events = {
+            "cut": self.cut, "partition": self.partition, "full": self.fill, "sink": self.stall, "clock": self.jump, "fail": self.fail_any,
+            "several": self.fail_together, "remote restarts": self.restart_remote, "remote left out": self.leave_out_remote,
+        }  # fmt: skip
 
     def generation(self) -> int:
         """The newest on any tier. Asked for with every operation, so it is looked for from where it was last: each run takes the next."""
-        tiers = [self.disk.files, self.remote.files if self.remote else {}]
-        while any(run_name(self.newest + 1) in files for files in tiers):
+        if not self.world.runs_changed:
+            return self.newest
+        self.world.runs_changed = False
+        tiers: list[Any] = [host.disk.files for host in self.hosts] + ([self.remote.files] if self.remote else [])
+        while found := [files[run_name(self.newest + 1)] for files in tiers if run_name(self.newest + 1) in files]:
             self.newest += 1
+            self._taken_over(found)
         while self.newest and not any(run_name(self.newest) in files for files in tiers):
             self.newest -= 1
         return self.newest
 
+    def _taken_over(self, found: list[Any]) -> None:
+        """One that was slow to start may be the newest all the same, on another host than the one that was started last: they share only
+        the remote.
+        """
+        texts = [file.content if isinstance(file, File) else file for file in found]
+        process = next((int(known["process"]) for text in texts if (known := _facts(text))), 0)
+        host = self.places.get(process, self.host)
+        if host is not self.host:
+            self.host = host
+            self.promises.expect("site")
+
+    def wall_clock(self) -> float:
+        """Seconds as people count them: now and then they jump."""
+        return self.wall + self.world.seconds
+
     def run(self, steps: int) -> None:
-        """Faults all along; then a last run without any, which must bring everything home."""
-        self.world.faults, self.world.crashes, self.world.interludes = self.rates
-        for _ in range(steps):
-            self.tick()
-        for _ in range(steps // 2):
-            self.guarded(self.start if self.life is None else self.tidy_up)
-        self.world.faults = self.world.crashes = self.world.interludes = 0.0
-        self.life = self.life if self.world.random.random() < 0.5 else None
-        self.settle()
+        """Trouble all along; then a last run without any, which must bring everything home."""
+        world = self.world
+        with world.tasks.locks():
+            try:
+                world.faults, world.crashes, world.switches = self.rates
+                for _ in range(steps):
+                    self.tick()
+                world.faults, world.crashes = min(world.faults, 0.02), min(world.crashes, 0.005)
+                for _ in range(steps // 2):
+                    self.tidy_up()
+                world.calm()
+                read_back(self)
+                settle(self)
+            finally:
+                for life in self.lives:
+                    life.kill()
 
     def tick(self) -> None:
         chance = self.world.random
         if chance.random() < 0.4:
             self.lasting.events.append(chance.randrange(100))
-        if self.zombies and chance.random() < 5 * self.restless:
-            self.zombie_acts()
+        if chance.random() < self.rough:
+            name = chance.choice(list(self.events))
+            self.world.events[name] += self.events[name]()
         if chance.random() < 0.01:
-            self.fail()
+            self.fail(self.host)
+        if chance.random() < 0.02:
+            read_back(self)
+        others = [life for life in self.lives if life is not self.life]
+        if others and chance.random() < 5 * self.restless:
+            self.act(chance.choice(others), chance.choice((1, 4, 16)))
         if self.life is not None and chance.random() < self.restless:
-            self.zombies.append(self.life)
-            self.life = None
-            if self.remote is not None and chance.random() < 0.5:
-                self.move()
-        self.guarded(self.start if self.life is None else self.life_acts)
-
-    def guarded(self, act: Any) -> None:
-        """A failing operation is retried later; a crash takes the run."""
-        try:
-            act()
-        except PASSING:
-            pass
-        except Corrupt as error:
-            if "Start again" not in error.hint:
-                raise Broken(str(error)) from error
-        except Crash:
-            self.life = None
-            if self.world.random.random() < 0.5:
-                self.fail()
-            if self.world.random.random() < 0.1:
-                self.rot()
+            self.world.events["taken for dead"] += 1
+            self.leave(chance.random() < 0.5)
+        if self.life is None:
+            self.start()
+        self.act(self.life, self.pace)
 
     def start(self) -> None:
-        self.life = Life(self)
+        """Another process begins to take the flow over."""
+        self.life = self.make_life()
+        self.lives.append(self.life)
 
-    def life_acts(self) -> None:
-        assert self.life is not None
+    def make_life(self) -> Life:
+        return Life(self, self.host, self.link(self.host))
+
+    def link(self, host: Host) -> Link | None:
+        return Link(self.world, self.remote, host) if self.remote is not None else None
+
+    def act(self, life: Life | None, bursts: int) -> None:
+        for _ in range(bursts):
+            if life is not None and life in self.lives:
+                self.guarded(life, life.burst)
+
+    def guarded(self, life: Life, act: Any) -> Any:
+        """What fails is tried again later; a crash takes the process; one that is fenced ends what it is at, and nothing more."""
+        result = None
         try:
-            self.life.act()
-            self.note_claims(self.life)
+            result = act()
+        except PASSING:
+            if not life.ready:
+                self.drop(life)
         except Fenced as error:
-            if self.generation() <= self.life.journal.generation:
+            if life.journal is not None and life.current:
                 raise Broken("fenced by nobody") from error
-            self.life = None
+            life.ending = True
+        except Invalid as error:
+            raise Broken(f"refused: {error}") from error
+        except Corrupt as error:
+            self.met_damage(life, error)
+        except Crash:
+            self.drop(life)
+            self.after_crash(life)
+        except Broken as error:  # a fenced run may find its files gone, but must not tell anybody anything
+            if life.current or life.journal is None or "deliver" in str(error):
+                raise
+            self.drop(life)
+        if life.ending and not life.tasks:
+            self.drop(life)
+        self.promises.note(life)
+        return result
+
+    def met_damage(self, life: Life, error: Corrupt) -> None:
+        if life.ready and not life.current:
+            return self.drop(life)
+        if life.ready and self.rotten:
+            with suppress(Crash, *PASSING):
+                suspect(life.disk, error)
+        elif "Start again" not in error.hint and not self.rotten:
+            raise Broken(str(error)) from error
+        return self.drop(life)
+
+    def drop(self, life: Life) -> None:
+        """The process is gone."""
+        life.kill()
+        life.ready = False
+        self.lives = [other for other in self.lives if other is not life]
+        self.life = None if self.life is life else self.life
+
+    def after_crash(self, life: Life) -> None:
+        chance = self.world.random
+        if chance.random() < 0.5:
+            self.fail(life.host)
+        if chance.random() < 0.1:
+            self.rot(life.host)
+
+    def fail_any(self) -> bool:
+        self.fail(self.world.random.choice(self.hosts))
+        return True
+
+    def fail(self, host: Host) -> None:
+        """A host restarts, or its disk is lost: no process there survives."""
+        for life in [life for life in self.lives if life.host is host]:
+            self.drop(life)
+        host.boot = f"boot {self.world.operations}"
+        self.world.runs_changed = True
+        lost = self.remote is not None and self.world.random.random() < 0.4
+        if lost:
+            host.disk.wipe()
+        else:
+            host.disk.restart()
+        if host is self.host:
+            self.promises.expect("site" if lost else "host")
+
+    def leave(self, move: bool) -> None:
+        """The process is taken for dead, and goes on all the same. The next one may be on another host: they share only the remote."""
+        self.life = None
+        if self.remote is None or not move:
+            return
+        if len(self.hosts) > 1 and self.world.random.random() < 0.5:
+            self.host = self.world.random.choice([host for host in self.hosts if host is not self.host])
+        else:
+            self.host = Host(self.world, f"boot {self.world.operations}")
+            self.hosts.append(self.host)
+        self.promises.expect("site")
+
+    def partition(self) -> bool:
+        """A process is cut off and computes on; another takes over elsewhere, and goes far; the link heals, and both go on acting."""
+        chance, life = self.world.random, self.life
+        if self.remote is None or life is None:
+            return False
+        life.host.cut = True
+        self.act(life, chance.choice((4, 16, 40)))
+        self.leave(move=True)
+        self.start()
+        self.host.cut = False
+        for _ in range(chance.choice((5, 20))):
+            if self.life is None:
+                self.start()
+            if chance.random() < 0.5:
+                self.lasting.events.append(chance.randrange(100))
+            self.act(self.life, 2 * self.pace)
+        life.host.cut = False
+        for _ in range(chance.choice((5, 20))):
+            self.act(chance.choice((life, self.life)), 2)
+        return True
+
+    def cut(self) -> bool:
+        host = self.world.random.choice(self.hosts)
+        host.cut = not host.cut
+        return host.cut and self.remote is not None
+
+    def fill(self) -> bool:
+        host = self.world.random.choice(self.hosts)
+        host.full = not host.full
+        return host.full
+
+    def stall(self) -> bool:
+        sink = self.world.random.choice(list(self.sinks.values()))
+        sink.down = not sink.down
+        return sink.down
+
+    def fail_together(self) -> bool:
+        """Several at once: hosts restart or are lost, and links, disks and sinks fail with them."""
+        names = ["cut", "full", "sink", "fail", "fail", "remote restarts"]
+        for name in self.world.random.sample(names, self.world.random.choice((2, 3))):
+            self.events[name]()
+        return True
+
+    def restart_remote(self) -> bool:
+        if self.remote is None or not self.remote.unsynced:
+            return False
+        self.remote.restart(self.world)
+        self.world.runs_changed = True
+        return False  # it counts itself
+
+    def leave_out_remote(self) -> bool:
+        """A start that forgets the remote is refused, and does nobody any harm."""
+        started = read_chain(Peek(self.host.disk)).image().started  # type: ignore[arg-type]
+        if started is None or not started.remote:
+            return False
+        before = self.generation()
+        try:
+            Life(self, self.host, None).begin()
+        except (Invalid, Crash, *PASSING):
+            if self.generation() > before:
+                raise Broken("a start that was refused has fenced others") from None
+            return True
+        raise Broken("a start without the remote was not refused")
+
+    def jump(self) -> bool:
+        self.wall += self.world.random.choice((-1e6, -10.0, 10.0, 1e6))
+        return True
+
+    def rot(self, host: Host) -> None:
+        """A layer vanishes from a home, or its bytes change: one that the remote has, or that can still be computed."""
+        there, files = self.remote.files if self.remote is not None else {}, host.disk.files
+        names = [name for name in files if name.startswith("layers/") and not any(life.host is host for life in self.lives)]
+        names = [name for name in names if name in there or not (self.trims or "/rolls/" in name)]
+        if not names:
+            return
+        self.world.events["damage"] += 1
+        name = self.world.random.choice(names)
+        self.rotten = True
+        if self.world.random.random() < 0.5:
+            del files[name]
+        else:
+            files[name].content = bytes(len(files[name].content))
 
     def tidy_up(self) -> None:
-        """All duties, still under faults: what is only done when there is time comes to be done."""
-        assert self.life is not None
-        try:
-            for duty in self.life.upkeep.duties().values():
-                duty()
-            self.note_claims(self.life)
-        except Fenced:
-            self.life = None
-
-    def zombie_acts(self) -> None:
-        zombie = self.world.random.choice(self.zombies)
-        try:
-            for _ in range(self.world.random.choice((1, 4, 16))):
-                zombie.act()
-        except (Fenced, Crash):
-            self.zombies.remove(zombie)
-        except (*PASSING, Corrupt):
-            pass
-        except Broken as error:  # a fenced run may find its files gone, but must not tell anybody anything
-            if "deliver" in str(error):
-                raise
-            self.zombies.remove(zombie)
-
-    def interlude(self) -> None:
-        """Another process takes the flow over in the middle of an operation of this one."""
+        """Every thread in turn, still under faults: what is only done when there is time comes to be done."""
         if self.life is None:
-            return
-        outer, self.life = self.life, None
-        rates = self.world.faults, self.world.crashes, self.world.interludes
-        self.world.faults = self.world.crashes = self.world.interludes = 0.0
-        try:
             self.start()
-            for _ in range(self.world.random.choice((2, 6, 30))):
-                if self.life is not None:
-                    self.life_acts()
-        finally:
-            self.world.faults, self.world.crashes, self.world.interludes = rates
-            if self.life is not None:
-                self.zombies.append(self.life)
-            self.life = outer
-
-    def fail(self) -> None:
-        """The host restarts, or its disk is lost: no process there survives."""
-        self.life, self.zombies = None, []
-        self.boot = f"boot {self.world.operations}"
-        if self.remote is not None and self.world.random.random() < 0.4:
-            self.disk.wipe()
-            self.expect("site")
-        else:
-            self.disk.restart()
-            self.expect("host")
-
-    def move(self) -> None:
-        """The flow is taken over on another host, while the old one still runs: they share nothing but the remote."""
-        self.disk = Cache(self.world)
-        self.boot = f"boot {self.world.operations}"
-        self.expect("site")
-
-    def rot(self) -> None:
-        """A layer vanishes from the home, one that the remote has or that can still be computed."""
-        names = [name for name in self.disk.files if name.startswith("layers/")]
-        there = self.remote.files if self.remote is not None else {}
-        names = [name for name in names if name in there or not self.trims]
-        if names:
-            del self.disk.files[self.world.random.choice(names)]
-            self.rotten = True
+        life = self.life
+        assert life is not None
+        self.world.seconds += 1.0
+        for name in [name for name in life.threads if name != "sweep" or self.world.random.random() < 0.1]:
+            for _ in range(30):
+                if life in self.lives and life._can_go_on(name):
+                    self.guarded(life, lambda name=name: life.go_on(name))
+                if name not in life.tasks:
+                    break
 
     def check_recovery(self, done: Recovered) -> None:
-        """What was safe is taken from the log."""
-        if done.missing_from and not self.rotten and done.missing_from <= self.claims.get("process", 0):
-            raise Broken(f"epoch {done.missing_from} was missing although {self.claims} were safe")
-
-    def expect(self, failure: str) -> None:
-        """Only what was claimed to survive is asked for from here on."""
-        promised = self.claims.get(failure, 0)
-        self.claims = {kind: min(epoch, promised) for kind, epoch in self.claims.items()}
-        delivered = max(self.sink.got, default=0)
-        self.content = {epoch: text for epoch, text in self.content.items() if epoch <= max(promised, delivered)}
-
-    def note_claims(self, life: Life) -> None:
-        for kind, epoch in life.upkeep.safe().items():
-            self.claims[kind] = max(self.claims.get(kind, 0), epoch)
-        for epoch, entry in life.journal.image.opened.items():
-            if epoch <= life.journal.image.epoch:
-                self.content.setdefault(epoch, json.dumps(entry.slices))
+        self.promises.check_recovery(done)
 
     def check_state(self, life: Life) -> None:
-        """What a run starts from is what was promised."""
-        image = life.journal.image
-        promised = max(self.claims.get("process", 0), max(self.sink.got, default=0))
-        if image.last_opened < promised:
-            raise Broken(f"epoch {promised} was promised or delivered; the flow is back at {image.epoch}, opened {image.last_opened}")
-        if image.epoch < self.claims.get("process", 0):
-            raise Broken(f"epoch {self.claims['process']} was safe; the flow is back at {image.epoch}")
-        for entry in life.openings():
-            known = self.content.get(entry.epoch)
-            if known is not None and json.dumps(entry.slices) != known:
-                raise Broken(f"epoch {entry.epoch} had {known} and now has {entry.slices}")
-
-    def settle(self) -> None:
-        """No more faults: the flow comes home, and everything adds up."""
-        self.zombies = []
-        for _ in range(50):
-            if self.life is None:
-                self.guarded(self.start)
-        if self.life is None:
-            raise Broken("the flow does not start any more")
-        life = self.life
-        try:
-            life.journal.look()  # one that has nothing to append would never learn that another has taken over
-            busy = True
-            while busy:
-                busy = life.epochs.step() is not None
-                for duty in life.upkeep.duties().values():
-                    busy = duty() or busy
-                self.note_claims(life)
-        except Fenced:
-            self.life = None
-            return self.settle()
-        self.check_end(life)
+        self.promises.check_state(life)
 
     def check_end(self, life: Life) -> None:
-        image = life.journal.image
-        known = life.openings()
-        self._check_input(known)
-        if [entry.epoch for entry in known] != list(range(1, image.epoch + 1)):
-            raise Broken(f"epochs {[entry.epoch for entry in known]} in the history, {image.epoch} computed")
-        if max(self.sink.got, default=0) != image.epoch:
-            raise Broken(f"the sink has {max(self.sink.got, default=0)} of {image.epoch} epochs")
-        if set(life.upkeep.safe().values()) != {image.epoch}:
-            raise Broken(f"safe points stand still: {life.upkeep.safe()} of {image.epoch}")
-        if not self.trims:
-            self._check_answers(life, known)
+        check_end(self, life)
 
-    def _check_input(self, known: list[Opened]) -> None:
-        position = 0
-        for entry in known:
-            if "lasting" in entry.slices:
-                slice = entry.slices["lasting"]
-                if slice["first"] != position:
-                    raise Broken(f"epoch {entry.epoch} takes events from {slice['first']} on, not from {position}")
-                position = slice["last"]
-        if position != len(self.lasting.events):
-            raise Broken(f"{len(self.lasting.events) - position} events were never taken")
+    def check_trim(self, life: Life, slice: dict[str, Any]) -> None:
+        self.promises.check_trim(life, slice)
 
-    def _check_answers(self, life: Life, known: list[Opened]) -> None:
-        stored = {name: file.content for name, file in self.disk.files.items()} | (self.remote.files if self.remote else {})
-        states = expected([events_of(entry, self.lasting, stored) for entry in known])
-        image = life.journal.image
-        for trace, at in (("totals", 0), ("parities", 1)):
-            found = life.engine._state(trace, lambda name: image.covers(name, image.epoch))
-            wanted = states[-1][at] if states else {}
-            if {key: value for key, value in found.items() if value} != {key: value for key, value in wanted.items() if value}:
-                raise Broken(f"{trace} is {found}, not {wanted}")
-        before: dict[int, int] = {}
-        for epoch, (_, after) in enumerate(states, start=1):
-            change = {str(key): after.get(key, 0) for key in before.keys() | after.keys() if before.get(key, 0) != after.get(key, 0)}
-            got = {key: values[1] for key, values in self.sink.got[epoch].items()}
-            if got != change:
-                raise Broken(f"the sink got {got} for epoch {epoch}, not {change}")
-            before = after
+
+def _facts(text: bytes) -> dict[str, Any]:
+    """Of a run, unless its file was torn."""
+    with suppress(ValueError):
+        return dict(json.loads(text))
+    return {}
 
 
 def simulate(seed: int, steps: int = 60) -> World:
@@ -282,4 +348,3 @@ def simulate(seed: int, steps: int = 60) -> World:
     history = History(seed)
     history.run(steps)
     return history.world
-

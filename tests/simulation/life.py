@@ -1,121 +1,192 @@
-"""One run of the flow in a simulated history, from taking over until it is dropped."""
+"""One process of the flow in a simulated history, from taking over until it is dropped. Its threads go on a piece at a time."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nosync.duties.upkeep import Upkeep
-from nosync.journal.entries import Merged, Opened
+from nosync.journal.entries import Merged
 from nosync.journal.journal import Journal
-from nosync.journal.past import TieredReader, openings
+from nosync.journal.past import TieredReader
 from nosync.journal.taken import taken_from
+from nosync.model.errors import Unavailable
+from nosync.model.layers import LayerInfo
 from nosync.model.policies.log_structured import LogStructured
 from nosync.model.run import Runner
 from nosync.recovery.plan import Shape
 from nosync.recovery.restore import recover
 from nosync.recovery.survey import doubtful
+from nosync.recovery.suspicion import cleared, suspected
 from nosync.runtime.epochs import Epochs
 from nosync.state.spine import plan_merge
 from nosync.tiers.host import synced_number
 
-from .program import HALVES, SHAPE, Broken, DictEngine, Fleeting, LastingReader
+from .places import Host, Link
+from .program import HALVES, Broken, DictEngine, Fleeting, LastingReader, Sink, shape_of
+from .tasks import Task
+from .world import Crash
 
 if TYPE_CHECKING:
     from .history import History
 
-POLICY = LogStructured(most_layers=3, patience_seconds=0.0)
 MARKS_OF = {"lasting": lambda slice: [str(slice["last"])]}
+MERGED = ("totals", "parities", "luck")
 
 
 class Life:
-    """One run of the flow, from taking over until it is dropped."""
+    """A process. It begins with the one thread that takes over and recovers; `ready` from there on, when the others run."""
 
-    def __init__(self, history: History) -> None:
-        self.history = history
+    def __init__(self, history: History, host: Host, remote: Link | None) -> None:
+        self.history, self.host, self.disk, self.remote = history, host, host.disk, remote
+        self.world = history.world
+        self.tasks: dict[str, Task] = {}
+        self.threads: dict[str, Callable[[], object]] = {"start": self.begin}
+        self.journal: Journal | None = None
+        self.ready = self.ending = False
+        self.told: object = None
+
+    def begin(self) -> None:
+        history = self.history
         history.starts += 1
-        runner = Runner(history.starts, "host", history.boot, 0.0, f"{history.starts:08x}")
-        disk, remote = history.disk, history.remote
-        self.journal = Journal(disk, remote, runner)
-        self.engine = self.make_engine()
-        doubted = doubtful(self.journal.chain, synced_number(disk, self.journal.chain), history.boot)
-        done = recover(self.journal, disk, remote, self.engine, self.shape(), self.engine.verify, doubted)
-        history.check_recovery(done)
+        history.places[history.starts] = self.host
+        runner = Runner(history.starts, "host", self.host.boot, history.wall_clock(), f"{history.starts:08x}")
+        self.journal = journal = Journal(self.disk, self.remote, runner)
+        self.engine = self.make_engine(journal)
+        doubted = doubtful(journal.chain, synced_number(self.disk, journal.chain), self.host.boot) | suspected(self.disk, journal.image)
+        done = recover(journal, self.disk, self.remote, self.engine, self.shape(), self.engine.verify, doubted)
+        cleared(self.disk)
+        if self.current:
+            history.check_recovery(done)
         self.take_over()
-        self.fleeting = Fleeting(disk, self.journal.run)
-        self.lasting = LastingReader(history.lasting, self.position(), self.check_trim)
+        self.fleeting = Fleeting(self.disk, journal.run, history.written)
+        self.lasting = LastingReader(self.world, history.lasting, self.position(journal), lambda slice: history.check_trim(self, slice))
         sources = {"lasting": self.lasting, "fleeting": self.fleeting}
-        self.epochs = Epochs(self.journal, sources, self.engine, lambda: 0.0)
+        self.epochs = Epochs(journal, sources, self.engine, history.wall_clock)
         trims = {name: source.trim for name, source in sources.items()} if history.trims else {}
+        policy = LogStructured(most_layers=3, patience_seconds=history.patience)
         self.upkeep = Upkeep(
-            self.journal, disk, remote, self.sinks(), self, trims, policy=POLICY, roll_records=history.roll, trim_batch=2,
-            marks_of=MARKS_OF,
+            journal, self.disk, self.remote, {name: sink.release for name, sink in self.sinks().items()}, self, trims, policy=policy,
+            roll_records=history.roll, trim_batch=2, marks_of=MARKS_OF, clock=self.world.clock,
         )  # fmt: skip
-        history.check_state(self)
+        if self.upkeep.layers is not None and self.upkeep.records is not None:
+            self.upkeep.layers.clock = self.upkeep.records.clock = self.world.clock
+        self.merged: list[LayerInfo] = []
+        self.to_merge: tuple[LayerInfo, ...] | None = None
+        duties: dict[str, Callable[[], object]] = dict(self.upkeep.duties())
+        self.threads = {"stream": self.stream, "opener": self.epochs.open_ahead, "merger": self.merge, "sweep": self.sweep, **duties}
+        self.ready = True
+        if self.current:
+            history.check_state(self)
 
-    def make_engine(self) -> DictEngine:
-        return DictEngine(self.history.disk, self.history.lasting, self.journal.run)
+    @property
+    def current(self) -> bool:
+        """Whether no newer run has taken over."""
+        return self.journal is not None and self.history.generation() <= self.journal.generation
+
+    def make_engine(self, journal: Journal) -> DictEngine:
+        history = self.history
+        return DictEngine(self.world, self.disk, history.lasting, journal.run, history.dice, history.rotten)
 
     def shape(self) -> Shape:
-        return SHAPE
+        return shape_of(self.history.dice)
 
-    def sinks(self) -> dict[str, Any]:
-        return {"sink": self.history.sink.release}
+    def sinks(self) -> dict[str, Sink]:
+        return self.history.sinks
 
     def take_over(self) -> None:
         """For programs that change: after recovery, before anything else."""
 
-    def openings(self) -> list[Opened]:
-        """Every epoch of the one history, from the journal."""
-        reader = TieredReader(self.history.disk, self.history.remote)
-        return openings(reader, self.journal.base, self.journal.after(self.journal.base))
-
-    def position(self) -> int:
+    def position(self, journal: Journal) -> int:
         """Where the source goes on, from the summary; it must be what all openings say."""
-        reader = TieredReader(self.history.disk, self.history.remote)
-        taken = taken_from(["lasting"], reader, self.journal.base, self.journal.after(self.journal.base), MARKS_OF)["lasting"]
+        reader = TieredReader(self.disk, self.remote)
+        taken = taken_from(["lasting"], reader, journal.base, journal.after(journal.base), MARKS_OF)["lasting"]
         known = [str(slice["last"]) for slice in taken]
         last = str(taken.latest["last"]) if taken.latest else None
         if last != max(known, key=int, default=None) or len(taken.marks) != len(known) or taken.marks.among(known) != set(known):
             raise Broken(f"{known} were taken, not {len(taken.marks)} up to {last}")
         return int(last or 0)
 
-    def check_trim(self, slice: dict[str, Any]) -> None:
-        """Called by the source when it is to let go."""
-        image = self.journal.image
-        epoch = next(entry.epoch for entry in self.openings() if entry.slices.get("lasting") == slice)
-        if image.trimmed.get("lasting", 0) < epoch:
-            raise Broken(f"epoch {epoch} is trimmed and no record says so")
-        if epoch not in self.history.sink.got:
-            raise Broken(f"epoch {epoch} is trimmed before the sink has it")
-
     def precise(self, sink: str) -> bool:
-        return self.history.sink.release == "safe"  # either will do
+        return self.sinks()[sink].precise
 
     def deliver(self, sink: str, epoch: int) -> None:
-        """Called by the releaser. No run may begin this once a newer one had taken over when it last looked."""
-        if self.history.newest_at_last_operation > self.journal.generation:
+        """Called by the releaser. No run may begin this once a newer one had taken over when its thread last looked."""
+        assert self.journal is not None
+        task = self.world.tasks.current
+        if task is not None and task.newest > self.journal.generation:
             raise Broken(f"run {self.journal.run} was fenced and began to deliver epoch {epoch}")
-        layers = [layer for layer in self.journal.image.traces.get("out", {}).get(HALVES[0], []) if layer.lower == epoch]
+        content = self.output(sink, epoch)
+        if self.sinks()[sink].down:
+            self.world.seen["sink.deliver", "refused", "none"] += 1
+            raise Unavailable(f"{sink} is down")
+        self.world.operation("sink", "deliver", lambda: self.sinks()[sink].take(epoch, content))
+
+    def output(self, sink: str, epoch: int) -> dict[str, Any]:
+        assert self.journal is not None
+        trace = next(trace for trace, name in self.shape().sinks.items() if name == sink)
+        layers = [layer for layer in self.journal.image.traces.get(trace, {}).get(HALVES[0], []) if layer.lower == epoch]
         if any(layer.upper != epoch + 1 for layer in layers):
             raise Broken(f"the output of epoch {epoch} is not kept alone")
-        content = self.engine.read(layers[-1]) if layers else {}
-        self.history.world.operation("sink", "deliver", lambda: self.history.sink.take(epoch, content))
+        return self.engine.read(layers[-1]) if layers else {}
+
+    def stream(self) -> bool:
+        """One epoch, after the news of what was merged meanwhile; then more to merge is chosen."""
+        assert self.journal is not None
+        while self.merged:
+            self.journal.append(Merged(self.merged.pop()))
+        worked = self.epochs.step() is not None
+        if self.to_merge is None and not self.merged:
+            covers = [found for trace in MERGED for found in self.journal.image.newest.get(trace, {}).values()]
+            self.to_merge = next((chosen for found in covers if (chosen := plan_merge(found, fan_in=3, width=2, floor_rows=1))), None)
+        return worked or self.to_merge is not None
 
     def merge(self) -> bool:
-        for trace in ("totals", "parities"):
-            for found in self.journal.image.newest.get(trace, {}).values():
-                chosen = plan_merge(found, fan_in=3, width=2, floor_rows=1)
-                if chosen:
-                    self.journal.append(Merged(self.engine.merge(chosen)))
-                    return True
-        return False
+        """Another process does this; the stream hears of it later."""
+        if self.to_merge is None:
+            return False
+        self.merged.append(self.engine.merge(self.to_merge))
+        self.to_merge = None
+        return True
 
-    def act(self) -> None:
-        """One step of something."""
-        chance = self.history.world.random
-        steps = [self.epochs.step, self.epochs.step, self.epochs.open_ahead, self.merge, *self.upkeep.duties().values()]
-        if chance.random() < 0.05:
-            steps = [self.upkeep.look_for_orphans, lambda: self.upkeep.look_for_orphans(far=False)]
-        if chance.random() < 0.4:
-            self.fleeting.pending.append(chance.randrange(100))
-        chance.choice(steps)()
+    def sweep(self) -> None:
+        self.upkeep.look_for_orphans(far=self.world.random.random() < 0.5)
+
+    def burst(self) -> None:
+        """Some thread goes on until it hands over, or comes to the end of its step."""
+        chance = self.world.random
+        if self.ready and chance.random() < 0.3:
+            self.fleeting.offer(chance.randrange(100))
+        names = [name for name in self.threads if self._can_go_on(name)]
+        if "stream" in names:
+            names.append("stream")
+        if "sweep" in names and chance.random() > 0.2:
+            names.remove("sweep")
+        if names:
+            self.go_on(chance.choice(names))
+
+    def _can_go_on(self, name: str) -> bool:
+        task = self.tasks.get(name)
+        return not self.ending if task is None else task.runnable
+
+    def go_on(self, name: str) -> Any:
+        """What the step returned; None if it is not at its end. Raises what it raised."""
+        task = self.tasks.get(name)
+        if task is None:
+            task = self.tasks[name] = Task(self.threads[name])
+        try:
+            result = self.world.tasks.resume(task)
+        except BaseException:
+            self.tasks.pop(name, None)
+            raise
+        if task.done:
+            self.tasks.pop(name, None)
+            return result
+        self.world.events["waited for a lock"] += task.waits_for is not None
+        return None
+
+    def kill(self) -> None:
+        for task in self.tasks.values():
+            task.killed = True
+            self.world.tasks.kill(task, Crash("killed"))
+        self.tasks, self.threads = {}, {}

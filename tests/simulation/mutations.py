@@ -14,7 +14,7 @@ from nosync.model.policies.log_structured import LogStructured
 from nosync.tiers.sweeper import Sweeper
 
 from . import life
-from .world import Away, Cache
+from .places import Cache, Link
 
 Mutation = Callable[[], Any]
 MUTATIONS: dict[str, tuple[Mutation, int]] = {}  # what is taken away, and a seed that is likely to notice
@@ -38,27 +38,27 @@ def _blind(kind: type, method: str, when: Callable[[str], bool], answer: Any) ->
     return patch.object(kind, method, changed)
 
 
-@mutation(6)
+@mutation(576)
 def the_home_is_not_asked_for_newer_runs() -> Any:
     return _blind(Cache, "exists", lambda name: name.startswith(RUNS), lambda *_: False)
 
 
-@mutation(16)
+@mutation(80)
 def the_remote_is_not_asked_for_newer_runs() -> Any:
-    return _blind(Away, "exists", lambda name: name.startswith(RUNS), lambda *_: False)
+    return _blind(Link, "exists", lambda name: name.startswith(RUNS), lambda *_: False)
 
 
-@mutation(0)
+@mutation(15)
 def records_overwrite_each_other_in_the_home() -> Any:
     return _blind(Cache, "create", lambda name: name.startswith(RECORDS), lambda self, name, content: self.replace(name, content))
 
 
-@mutation(8)
+@mutation(5)
 def records_overwrite_each_other_on_the_remote() -> Any:
-    return _blind(Away, "create", lambda name: name.startswith(RECORDS), lambda self, name, content: self.replace(name, content))
+    return _blind(Link, "create", lambda name: name.startswith(RECORDS), lambda self, name, content: self.replace(name, content))
 
 
-@mutation(1280)
+@mutation(224)
 def the_chain_of_digests_is_not_followed() -> Any:
     plain = chain.decode
     return patch.object(chain, "decode", lambda content, number, previous: plain(content, number, None))
@@ -79,12 +79,12 @@ def folders_of_layers_are_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("layers/"))
 
 
-@mutation(5)
+@mutation(8)
 def input_is_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("input/"))
 
 
-@mutation(5)
+@mutation(37)
 def folders_of_input_are_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("input/"))
 
@@ -99,42 +99,47 @@ def the_folder_of_records_is_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("journal/records/"))
 
 
-@mutation(68)
+@mutation(15)
 def rollups_are_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("journal/rollups/"))
 
 
-@mutation(68)
+@mutation(15)
 def the_folder_of_rollups_is_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("journal/rollups/"))
 
 
-@mutation(23)
+@mutation(24)
 def segments_are_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("journal/segments/"))
 
 
-@mutation(23)
+@mutation(24)
 def the_folder_of_segments_is_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("journal/segments/"))
 
 
-@mutation(4)
+@mutation(5)
 def input_is_not_shipped() -> Any:
-    return _blind(Away, "upload", lambda name: name.startswith("input/"), lambda *_: 0)
+    return _blind(Link, "upload", lambda name: name.startswith("input/"), lambda *_: 0)
 
 
-@mutation(40)
+@mutation(12)
 def layers_are_not_shipped() -> Any:
-    return _blind(Away, "upload", lambda name: name.startswith("layers/"), lambda *_: 0)
+    return _blind(Link, "upload", lambda name: name.startswith("layers/"), lambda *_: 0)
 
 
-@mutation(173)
+@mutation(513)
+def the_remote_is_believed_before_it_is_synced() -> Any:
+    return patch.object(Link, "trust", lambda self: None)
+
+
+@mutation(8)
 def torn_layers_are_believed() -> Any:
     return patch.object(life, "doubtful", lambda *_: frozenset())
 
 
-@mutation(8)
+@mutation(37)
 def no_intent_is_recorded_before_a_release() -> Any:
     def intend(self: Any, sink: str, done: int) -> bool:
         due = min(self.due(sink), done + 1)
@@ -144,7 +149,7 @@ def no_intent_is_recorded_before_a_release() -> Any:
     return _both(patch.object(release.Releaser, "_intend", intend), patch.object(Journal, "look", lambda self: None))
 
 
-@mutation(0)
+@mutation(4)
 def an_intent_need_not_be_on_the_remote() -> Any:
     def step(self: Any, sink: str) -> bool:
         shipped, self.journal.shipped = self.journal.shipped, 1 << 60
@@ -164,17 +169,17 @@ def _away_unasked_by_look() -> Any:
     return patch.object(Journal, "look", look)
 
 
-@mutation(216)
+@mutation(105)
 def output_is_released_as_soon_as_it_is_computed() -> Any:
     return patch.object(LogStructured, "releasable", lambda self, kind, computed, *_: computed)
 
 
-@mutation(10)
+@mutation(11)
 def input_is_trimmed_before_it_is_safe() -> Any:
     return patch.object(LogStructured, "input_holds", lambda self, tiers: [])
 
 
-@mutation(0)
+@mutation(3)
 def input_is_trimmed_before_it_is_released() -> Any:
     return patch.object(upkeep, "release_holds", lambda released: [])
 
@@ -195,12 +200,12 @@ def input_is_trimmed_before_the_boundary_is_recorded() -> Any:
     return patch.object(trimming.Trimmer, "_step", step)
 
 
-@mutation(525)
+@mutation(0)
 def files_of_newer_runs_are_swept() -> Any:
     return patch("nosync.tiers.sweeper.sweepable", lambda name, generation, since, epoch: True)
 
 
-@mutation(1)
+@mutation(11)
 def swept_without_a_boundary() -> Any:
     def look(self: Any, image: Any) -> int:
         known = {layer.path for layer in image.newest_layers()}
@@ -212,7 +217,7 @@ def swept_without_a_boundary() -> Any:
     return patch.object(Sweeper, "look", look)
 
 
-@mutation(8)
+@mutation(42)
 def records_are_rolled_up_before_every_tier_has_them() -> Any:
     plain = Roller.step
     return patch.object(Roller, "step", lambda self, everywhere: plain(self, 1 << 60))
@@ -224,4 +229,3 @@ def _both(*patches: Any) -> Iterator[None]:
         for one in patches:
             stack.enter_context(one)
         yield
-

@@ -1,7 +1,9 @@
-"""A small flow that computes with nothing but dictionaries: two sources, two operators, a sink.
+"""A small flow that computes with nothing but dictionaries: two sources, some traces, two sinks.
 
 `totals` sums events by key in two shards; `parities`, fed by it, sums the totals by their parity, in two shards; `out` is the change of
-`parities`, for the sink. State as of an epoch is a function of the input up to it, so epochs may be computed one by one or several at once.
+`parities`, for the first sink. State as of an epoch is a function of the input up to it, so epochs may be computed one by one or several
+at once. With dice, `rolls` records a random number for each event, which can never be had again, and `luck` sums those; `more` is the
+change of `luck`, or else of `totals`, for the second sink.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 from nosync.journal.entries import Opened
 from nosync.journal.names import source_folder
 from nosync.model.engine import CoversOf, Outcome, Targets
+from nosync.model.errors import Corrupt
 from nosync.model.hash_range import HashRange
 from nosync.model.layers import Kind, LayerInfo
 from nosync.model.shards import shard_ranges
@@ -22,14 +25,21 @@ from nosync.model.store import fingerprint
 from nosync.model.watermark import History, nothing_seen
 from nosync.recovery.plan import Shape
 
-from .world import Cache
+from .places import Cache
+from .world import World
 
 HALVES = shard_ranges(2)
+SINKS = {"out": "sink", "more": "other"}
 
-SHAPE = Shape(
-    {"totals": frozenset(["totals"]), "parities": frozenset(["totals", "parities"]), "out": frozenset(["totals", "parities", "out"])},
-    {"out": "sink"},
-)
+
+def shape_of(dice: bool) -> Shape:
+    """Who feeds whom."""
+    feeders = {"totals": frozenset(["totals"]), "parities": frozenset(["totals", "parities"])}
+    feeders["out"] = frozenset(["totals", "parities", "out"])
+    if not dice:
+        return Shape(feeders | {"more": frozenset(["totals", "more"])}, SINKS)
+    feeders |= {"rolls": frozenset(["rolls"]), "luck": frozenset(["rolls", "luck"]), "more": frozenset(["rolls", "luck", "more"])}
+    return Shape(feeders, SINKS, unrepeatable=frozenset(["rolls"]), records=frozenset(["rolls"]))
 
 
 class Broken(Exception):
@@ -53,11 +63,15 @@ class Lasting:
 class LastingReader:
     """One run's hold of it."""
 
+    world: World
     source: Lasting
     position: int
     check: Callable[[dict[str, Any]], None] = lambda slice: None
 
     def available(self) -> dict[str, Any] | None:
+        return self.world.operation("source", "available", self._take)
+
+    def _take(self) -> dict[str, Any] | None:
         end = min(len(self.source.events), self.position + 3)
         if end == self.position:
             return None
@@ -68,40 +82,52 @@ class LastingReader:
     def files(self, slice: dict[str, Any]) -> dict[str, str]:
         return {}
 
-    def acknowledge(self, slice: dict[str, Any]) -> None:
-        """It can be read again anyway."""
-
     def reopen(self, slice: dict[str, Any], unreadable: Mapping[str, str]) -> dict[str, Any]:
         return slice
 
+    def acknowledge(self, slice: dict[str, Any]) -> None:
+        """It can be read again anyway."""
+
     def trim(self, slice: dict[str, Any]) -> None:
+        self.world.operation("source", "trim", lambda: self._trim(slice))
+
+    def _trim(self, slice: dict[str, Any]) -> None:
         self.check(slice)
         self.source.trimmed = max(self.source.trimmed, slice["last"])
 
 
 @dataclass
 class Fleeting:
-    """A source that cannot be read again: rows go into a file of the home, and leave the source once their epoch is recorded."""
+    """A source that cannot be read again: rows go into a file of the home, and leave the source once their epoch is recorded. `written`
+    remembers them for checks.
+    """
 
     disk: Cache
     run: str
+    written: dict[str, list[int]]
     pending: list[int] = field(default_factory=list)
+    offered: list[int] = field(default_factory=list)
     count: int = 0
+
+    def offer(self, row: int) -> None:
+        self.pending.append(row)
+        self.offered.append(row)
 
     def available(self) -> dict[str, Any] | None:
         if not self.pending:
             return None
-        name = f"{source_folder('fleeting')}/{self.run}-{self.count}"
-        content = json.dumps(self.pending).encode()
+        name, rows = f"{source_folder('fleeting')}/{self.run}-{self.count}", list(self.pending)
+        content = json.dumps(rows).encode()
+        self.written[name] = rows
         self.disk.replace(name, content)
         self.count += 1
-        return {"file": name, "mark": fingerprint(content), "rows": len(self.pending)}
-
-    def acknowledge(self, slice: dict[str, Any]) -> None:
-        self.pending = self.pending[slice["rows"] :]
+        return {"file": name, "mark": fingerprint(content), "rows": len(rows)}
 
     def reopen(self, slice: dict[str, Any], unreadable: Mapping[str, str]) -> dict[str, Any]:
         return slice
+
+    def acknowledge(self, slice: dict[str, Any]) -> None:
+        del self.pending[: slice["rows"]]
 
     def files(self, slice: dict[str, Any]) -> dict[str, str]:
         return {slice["file"]: slice["mark"]}
@@ -110,23 +136,13 @@ class Fleeting:
         """Its file is the flow's to delete."""
 
 
-def events_of(opened: Opened, lasting: Lasting, files: Mapping[str, bytes]) -> list[int]:
-    found: list[int] = []
-    if "lasting" in opened.slices:
-        slice = opened.slices["lasting"]
-        found += lasting.read(slice["first"], slice["last"])
-    for name in opened.files:
-        if name not in files:
-            raise Broken(f"input {name} of epoch {opened.epoch} is gone")
-        found += json.loads(files[name])
-    return found
-
-
 @dataclass
 class Sink:
     """Remembers what it was given. An epoch may come again, but only the same; a new one only after the one before."""
 
     release: str
+    precise: bool
+    down: bool = False
     got: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     def take(self, epoch: int, content: dict[str, Any]) -> None:
@@ -136,18 +152,38 @@ class Sink:
             raise Broken(f"epoch {epoch} was delivered before {epoch - 1}")
         self.got[epoch] = content
 
+    @property
+    def last(self) -> int:
+        return max(self.got, default=0)
+
 
 @dataclass
 class DictEngine:
-    """Computes epochs, and writes their layers into the cache."""
+    """Computes epochs, and writes their layers into the cache. `rotten`: bytes were changed, and reading may meet that."""
 
+    world: World
     disk: Cache
     lasting: Lasting
     run: str
+    dice: bool
+    rotten: bool = False
     written: int = 0
 
     def prepare(self, opened: Opened) -> None:
         """There is nothing to prepare."""
+
+    def events(self, openings: Sequence[Opened]) -> list[int]:
+        return self.world.operation("source", "read", lambda: [event for opened in openings for event in self._events(opened)])
+
+    def _events(self, opened: Opened) -> list[int]:
+        slice = opened.slices.get("lasting")
+        found = self.lasting.read(slice["first"], slice["last"]) if slice else []
+        for name, mark in opened.files.items():
+            file = self.disk.files.get(name)
+            if file is None or fingerprint(file.content) != mark:
+                raise Broken(f"input {name} of epoch {opened.epoch} is {'gone' if file is None else 'damaged'}")
+            found = [*found, *json.loads(file.content)]
+        return found
 
     def compute(
         self,
@@ -156,35 +192,48 @@ class DictEngine:
         targets: Targets | None = None,
         seen: History = nothing_seen,
     ) -> Outcome:
-        files = {name: file.content for name, file in self.disk.files.items() if name.startswith("input/")}
-        events = [event for opened in openings for event in events_of(opened, self.lasting, files)]
-        lower, upper = openings[0].epoch, openings[-1].epoch + 1
-        before = self._state("totals", covers)
-        after = dict(before)
+        events, asked = self.events(openings), frozenset(shape_of(self.dice).feeders if targets is None else targets)
+        wanted: dict[str, dict[int, Any]] = {}
+        if asked - {"rolls", "luck"}:
+            wanted |= self._sums(events, covers, bool(asked & {"parities", "out"}))
+        if self.dice and asked & {"rolls", "luck", "more"}:
+            wanted |= self._luck(events, covers, targets is not None)
+        return Outcome(tuple(self._layers(wanted, openings, targets)), {"lasting": len(events)}, {})
+
+    def _sums(self, events: list[int], covers: CoversOf, parities: bool) -> dict[str, dict[int, Any]]:
+        before, old = self.state("totals", covers), self.state("parities", covers) if parities else {}
+        after, new = dict(before), dict(old)
         for event in events:
             after[event % 4] = after.get(event % 4, 0) + event
-        old, layers = self._state("parities", covers), []
-        new = dict(old)
         for key in after:
             if after[key] != before.get(key):
                 for total, sign in ((before.get(key), -1), (after[key], 1)):
                     if total is not None:
                         new[total % 2] = new.get(total % 2, 0) + sign * total
         change = {key: [old.get(key), new[key]] for key in sorted(new) if new[key] != old.get(key, 0)}
-        wanted = {
-            "totals": {key: after[key] for key in after if after[key] != before.get(key)},
-            "parities": {key: new[key] for key in change},
-        }
-        for trace, values in wanted.items():
-            for shard in (0, 1):
-                mine = {key: value for key, value in sorted(values.items()) if key % 2 == shard}
-                if mine and (targets is None or HALVES[shard] in targets.get(trace, ())):
-                    layers.append(self._write(trace, HALVES[shard], lower, upper, mine))
-        if change and (targets is None or HALVES[0] in targets.get("out", ())):
-            layers.append(self._write("out", HALVES[0], lower, upper, change))
-        return Outcome(tuple(layers), {"lasting": len(events)}, {})
+        totals = {key: after[key] for key in sorted(after) if after[key] != before.get(key)}
+        return {"totals": totals, "parities": {key: new[key] for key in change}, "out": change, "more": totals}
 
-    def _state(self, trace: str, covers: CoversOf) -> dict[int, int]:
+    def _luck(self, events: list[int], covers: CoversOf, again: bool) -> dict[str, dict[int, Any]]:
+        """What was rolled is read from its record when it is asked for again."""
+        rolls = [self.world.random.randrange(1, 7) for _ in events]
+        if again:
+            told = [layer for layers in covers("rolls").values() for layer in layers]
+            rolls = [value for layer in sorted(told, key=lambda layer: layer.lower) for value in self.read(layer).values()]
+        before = self.state("luck", covers).get(0, 0)
+        change = {0: before + sum(rolls)} if rolls else {}
+        return {"rolls": dict(enumerate(rolls)), "luck": change, "more": change}
+
+    def _layers(self, wanted: Mapping[str, dict[int, Any]], openings: Sequence[Opened], targets: Targets | None) -> Sequence[LayerInfo]:
+        layers: list[LayerInfo] = []
+        for trace, values in wanted.items():
+            for shard in (0, 1) if trace in ("totals", "parities") else (0,):
+                mine = {key: value for key, value in values.items() if key % 2 == shard} if trace in ("totals", "parities") else values
+                if mine and (targets is None or HALVES[shard] in targets.get(trace, ())):
+                    layers.append(self.write(trace, HALVES[shard], openings[0].epoch, openings[-1].epoch + 1, mine))
+        return layers
+
+    def state(self, trace: str, covers: CoversOf) -> dict[int, int]:
         found: dict[int, int] = {}
         for layers in covers(trace).values():
             for layer in reversed(layers):
@@ -194,7 +243,8 @@ class DictEngine:
     def read(self, layer: LayerInfo) -> dict[str, Any]:
         file = self.disk.files.get(layer.path)
         if file is None or digest(file.content) != layer.checksum:
-            raise Broken(f"layer {layer.path} is {'missing' if file is None else 'damaged'} and was to be read")
+            text = f"layer {layer.path} is {'missing' if file is None else 'damaged'} and was to be read"
+            raise Corrupt(text) if self.rotten else Broken(text)
         values: dict[str, Any] = json.loads(file.content)
         return values
 
@@ -202,15 +252,15 @@ class DictEngine:
         file = self.disk.files.get(layer.path)
         return file is not None and digest(file.content) == layer.checksum
 
-    def _write(self, trace: str, held: HashRange, lower: int, upper: int, values: Mapping[int, Any]) -> LayerInfo:
+    def write(self, trace: str, held: HashRange, lower: int, upper: int, values: Mapping[int, Any]) -> LayerInfo:
         content = json.dumps(values).encode()
         self.written += 1
-        path = f"layers/{trace}/{held}/{lower:012d}-{upper}-{self.run}-{self.written:x}.arrow"
+        path = f"layers/{trace.replace('/', '%2F')}/{held}/{lower:012d}-{upper}-{self.run}-{self.written:x}.arrow"
         self.disk.replace(path, content)
         return LayerInfo(trace, held, lower, upper, "upserts", path, len(values), len(content), digest(content))
 
     def blank(self, trace: str, range: HashRange, lower: int, upper: int, kind: Kind) -> LayerInfo:
-        return self._write(trace, range, lower, upper, {})
+        return self.write(trace, range, lower, upper, {})
 
     def merge(self, layers: Sequence[LayerInfo]) -> LayerInfo:
         """Newest first."""
@@ -218,7 +268,7 @@ class DictEngine:
         for layer in reversed(layers):
             values |= self.read(layer)
         keyed = {int(key): value for key, value in sorted(values.items())}
-        return self._write(layers[0].trace, layers[0].range, layers[-1].lower, layers[0].upper, keyed)
+        return self.write(layers[0].trace, layers[0].range, layers[-1].lower, layers[0].upper, keyed)
 
 
 def digest(content: bytes) -> str:
@@ -237,4 +287,3 @@ def expected(inputs: Sequence[Sequence[int]]) -> list[tuple[dict[int, int], dict
             parities[total % 2] = parities.get(total % 2, 0) + total
         states.append((dict(totals), parities))
     return states
-

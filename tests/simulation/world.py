@@ -1,25 +1,40 @@
-"""Places that fail in every way a real one can, driven by one seed.
+"""Chance, and what it does to every storage call.
 
-Every storage operation passes through `World.operation`, which decides what becomes of it: done; failed and not done; done but reported as
-timed out; not done and reported as timed out; a crash before or after it. A `Cache` forgets, when the host restarts, what was never synced:
-contents may be torn, names may be gone, deleted names may be back. `Away` survives everything.
+Every call passes through `World.operation`, which decides what becomes of it: done; failed and not done; done but reported as timed out;
+not done and reported as timed out; done later, when nobody expects it any more; done in part; done and not synced; refused since the
+link is cut or the disk full, from here on for a while; a crash before or after it. Before each call another thread, or another process, may
+go on.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from nosync.model.errors import Conflict, OutcomeUnknown, Unavailable
 
+from .tasks import Tasks
+
+if TYPE_CHECKING:
+    from .places import Host
+
 T = TypeVar("T")
 WRITES = ("create", "replace", "delete", "upload", "download", "sync_files", "sync_folders", "deliver")
+FILLS = ("create", "replace", "download")  # what needs room on the disk
+LATE_OPERATIONS = 300  # a write that timed out may land as many operations later
+OUTAGE_OPERATIONS = 80  # a link that is cut, or a disk that is full, in the middle of a step stays so as long
+NONE: Mapping[str, Callable[[], object]] = {}
 
-SELDOM = {"remote.delete": 12, "remote.replace": 10, "remote.download": 5, "sink.deliver": 5, "home.delete": 3}
+# What happens seldom shall fail often, or it is never seen to; what happens all the time shall fail seldom, or nothing else happens.
+SHARE = {
+    "home.read": 0.2, "home.sizes": 0.1, "home.exists": 0.3, "remote.read": 0.3, "remote.sizes": 0.2, "remote.exists": 0.5,
+    "home.delete": 3, "home.sync_files": 3, "home.sync_folders": 3, "remote.delete": 40, "remote.replace": 20, "remote.download": 5,
+    "remote.upload": 4, "remote.create": 2, "sink.deliver": 5, "source.available": 2, "source.read": 4, "source.trim": 40,
+}  # fmt: skip
 
 
 class Crash(BaseException):
@@ -28,222 +43,112 @@ class Crash(BaseException):
 
 @dataclass
 class World:
-    """Chance, and what it may do. `faults` is the chance of a failing operation, `crashes` of a crash at one."""
+    """`faults` is the chance of a failing operation, `crashes` of a crash at one, `outages` of a link or disk that fails from there on,
+    `switches` that another thread goes on before it.
+    """
 
     seed: int
     faults: float = 0.0
     crashes: float = 0.0
+    outages: float = 0.0
+    switches: float = 0.0
+    late_writes: bool = False
     operations: int = 0
+    seconds: float = 0.0
     seen: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    interlude: Callable[[], None] | None = None
-    interludes: float = 0.0
+    events: Counter[str] = field(default_factory=Counter)
+    tasks: Tasks = field(default_factory=Tasks)
+    newest: Callable[[], int] = lambda: 0
+    runs_changed: bool = True
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
+        self.landing: list[tuple[int, Callable[[], object]]] = []
 
-    def operation(self, place: str, name: str, act: Callable[[], T]) -> T:
+    def calm(self) -> None:
+        self.faults = self.crashes = self.outages = self.switches = 0.0
+
+    def clock(self) -> float:
+        """Seconds that only go forward."""
+        return self.seconds
+
+    def operation(
+        self, place: str, name: str, act: Callable[[], T], host: Host | None = None, others: Mapping[str, Callable[[], object]] = NONE
+    ) -> T:
+        """`others` are outcomes that only some operations have, and what is done then."""
         self.operations += 1
-        if self.interlude is not None and self.random.random() < self.interludes:
-            self.interlude()
-        what, chance = f"{place}.{name}", self.random.random()
-        more = SELDOM.get(what, 1)  # what happens seldom shall fail often, or its failures are never seen
+        self.seconds += 0.02
+        task = self.tasks.current
+        if task is not None:
+            if task.killed:
+                raise Crash("killed")
+            if self.switches and self.random.random() < self.switches:
+                self.events["handed over"] += 1
+                self.tasks.pause()
+            task.newest = self.newest()
+        if self.landing:
+            self.land()
+        if name == "create":
+            self.runs_changed = True
+        what = f"{place}.{name}"
+        if host is not None and host.refuses(place, name, self.operations):
+            return self._refuse(what, name, act)
+        chance, more = self.random.random(), SHARE.get(what, 1)
         if chance < self.crashes * more:
             return self._crash(what, act)
         if chance < (self.crashes + self.faults) * more:
-            return self._fail(what, name, act)
+            return self._fail(what, name, act, others)
+        if host is not None and chance < (self.crashes + self.faults + self.outages) * more and (place == "remote" or name in FILLS):
+            host.fails_until(place, self.operations + self.random.randrange(1, OUTAGE_OPERATIONS))
+            return self._refuse(what, name, act)
         result = act()
         self.seen[what, "ok", "none"] += 1
         return result
 
+    def land(self, until: int | None = None) -> None:
+        """Writes that were given up long ago arrive."""
+        until = self.operations if until is None else until
+        due = [act for at, act in self.landing if at <= until]
+        self.landing = [(at, act) for at, act in self.landing if at > until]
+        self.runs_changed = True
+        for act in due:
+            with suppress(Conflict):
+                act()
+
     def _crash(self, what: str, act: Callable[[], T]) -> T:
         side = self.random.choice(("before", "after"))
         if side == "after":
-            with suppress(Conflict):
+            with suppress(Conflict, Unavailable):
                 act()
         self.seen[what, "crash", side] += 1
         raise Crash(what)
 
-    def _fail(self, what: str, name: str, act: Callable[[], T]) -> T:
+    def _refuse(self, what: str, name: str, act: Callable[[], T]) -> T:
+        """Nothing gets through; of a write that was on its way when the link was cut nobody knows."""
+        self.seen[what, "refused", "none"] += 1
+        if what.startswith("remote.") and name in WRITES and self.random.random() < 0.5:
+            if self.late_writes and name != "download" and self.random.random() < 0.2:
+                self.later(act)
+            raise OutcomeUnknown(f"{what} timed out")
+        raise Unavailable(f"{what} was refused")
+
+    def _fail(self, what: str, name: str, act: Callable[[], T], others: Mapping[str, Callable[[], object]]) -> T:
         if name not in WRITES:
             self.seen[what, "failed", "none"] += 1
             raise Unavailable(f"{what} failed")
-        outcome = self.random.choice(("failed", "done, timed out", "not done, timed out"))
+        late = ("done later",) if self.late_writes and what.startswith("remote.") and name != "download" else ()
+        plain = () if "done in part" in others else ("failed",)
+        outcome = self.random.choice((*plain, "done, timed out", "not done, timed out", *late, *others, *others))
         self.seen[what, outcome, "none"] += 1
         if outcome == "done, timed out":
             act()
-        if outcome == "failed":
+        if outcome == "done later":
+            self.later(act)
+        if outcome in others:
+            others[outcome]()
+        if outcome in ("failed", "done in part"):
             raise Unavailable(f"{what} failed")
         raise OutcomeUnknown(f"{what} timed out")
 
-
-@dataclass
-class File:
-    """`before` is what a restart may bring back, until both content and name are synced."""
-
-    content: bytes
-    before: bytes | None = None
-    content_synced: bool = False
-    name_synced: bool = False
-
-
-class Away:
-    """The remote: names and bytes that survive everything."""
-
-    address = "away"
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.files: dict[str, bytes] = {}
-
-    def create(self, name: str, content: bytes) -> None:
-        self.world.operation("remote", "create", lambda: self._create(name, content))
-
-    def _create(self, name: str, content: bytes) -> None:
-        if name in self.files:
-            raise Conflict(f"{name} exists")
-        self.files[name] = content
-
-    def replace(self, name: str, content: bytes) -> None:
-        self.world.operation("remote", "replace", lambda: self.files.__setitem__(name, content))
-
-    def read(self, name: str) -> bytes | None:
-        return self.world.operation("remote", "read", lambda: self.files.get(name))
-
-    def read_all(self, names: list[str]) -> dict[str, bytes]:
-        return {name: content for name in names if (content := self.read(name)) is not None}
-
-    def exists(self, name: str) -> bool:
-        return self.world.operation("remote", "exists", lambda: name in self.files)
-
-    def sizes(self, folder: str) -> dict[str, int]:
-        return self.world.operation("remote", "sizes", lambda: _below(self.files, folder, len))
-
-    def sizes_of(self, folders: dict[str, str]) -> dict[str, int]:
-        found = {name: size for folder in folders for name, size in self.sizes(folder).items()}
-        return {name: size for name, size in found.items() if name > f"{name.rpartition('/')[0]}/{folders[name.rpartition('/')[0]]}"}
-
-    def there(self, names: list[str]) -> set[str]:
-        return {name for name in names if self.exists(name)}
-
-    def delete(self, name: str) -> None:
-        self.world.operation("remote", "delete", lambda: self.files.pop(name, None))
-
-    def upload(self, name: str, disk: Cache) -> int:
-        content = disk.files[name].content if name in disk.files else None
-        if content is None:
-            return 0
-        self.world.operation("remote", "upload", lambda: self.files.__setitem__(name, content))
-        return len(content)
-
-    def download(self, name: str, disk: Cache) -> bool:
-        content = self.files.get(name)
-        if content is None:
-            return False
-        self.world.operation("remote", "download", lambda: disk.write(name, content, content_synced=True))
-        return True
-
-    def download_all(self, names: list[str], disk: Cache) -> Iterator[tuple[str, bool]]:
-        return ((name, self.download(name, disk)) for name in names)
-
-
-class Cache:
-    """The home: a page cache over a disk."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.files: dict[str, File] = {}
-        self.ghosts: dict[str, bytes] = {}  # deleted, but the deletion is not synced
-
-    def write(self, name: str, content: bytes, content_synced: bool = False) -> None:
-        old = self.files.get(name)
-        before = self.ghosts.get(name) if old is None else (old.content if old.content_synced and old.name_synced else old.before)
-        self.files[name] = File(content, before, content_synced)
-
-    def create(self, name: str, content: bytes) -> None:
-        self.world.operation("home", "create", lambda: self._create(name, content))
-
-    def _create(self, name: str, content: bytes) -> None:
-        if name in self.files:
-            raise Conflict(f"{name} exists")
-        self.write(name, content)
-
-    def replace(self, name: str, content: bytes) -> None:
-        self.world.operation("home", "replace", lambda: self.write(name, content))
-
-    def read(self, name: str) -> bytes | None:
-        return self.world.operation("home", "read", lambda: self.files[name].content if name in self.files else None)
-
-    def read_all(self, names: list[str]) -> dict[str, bytes]:
-        return {name: content for name in names if (content := self.read(name)) is not None}
-
-    def exists(self, name: str) -> bool:
-        return self.size(name) is not None
-
-    def size(self, name: str) -> int | None:
-        return self.world.operation("home", "exists", lambda: len(self.files[name].content) if name in self.files else None)
-
-    def sizes(self, folder: str) -> dict[str, int]:
-        return self.world.operation("home", "sizes", lambda: _below(self.files, folder, lambda file: len(file.content)))
-
-    def sizes_of(self, folders: dict[str, str]) -> dict[str, int]:
-        found = {name: size for folder in folders for name, size in self.sizes(folder).items()}
-        return {name: size for name, size in found.items() if name > f"{name.rpartition('/')[0]}/{folders[name.rpartition('/')[0]]}"}
-
-    def delete(self, name: str) -> None:
-        self.world.operation("home", "delete", lambda: self._delete(name))
-
-    def _delete(self, name: str) -> None:
-        old = self.files.pop(name, None)
-        back = None if old is None else (old.content if old.content_synced and old.name_synced else old.before)
-        if back is not None:
-            self.ghosts[name] = back
-
-    def sync_files(self, names: Iterable[str]) -> None:
-        wanted = list(names)
-        if wanted:
-            self.world.operation("home", "sync_files", lambda: self._sync(wanted, content=True))
-
-    def sync_folders(self, names: Iterable[str]) -> None:
-        wanted = list(names)
-        if wanted:
-            self.world.operation("home", "sync_folders", lambda: self._sync(wanted, content=False))
-
-    def _sync(self, names: list[str], content: bool) -> None:
-        folders = {name.rpartition("/")[0] for name in names}
-        if content:
-            for name in names:
-                if name in self.files:
-                    self.files[name].content_synced = True
-            return
-        for name, file in self.files.items():
-            file.name_synced = file.name_synced or name.rpartition("/")[0] in folders
-        for name in [name for name in self.ghosts if name.rpartition("/")[0] in folders]:
-            del self.ghosts[name]
-
-    def clear_beginnings(self, generation: int) -> int:
-        return 0  # here names are whole or not there
-
-    def restart(self) -> None:
-        """The host comes back. What was not synced may be there, torn, as it was before, or gone."""
-        chance = self.world.random
-        left: dict[str, File] = {}
-        for name, file in self.files.items():
-            content: bytes | None = file.content
-            if not file.content_synced and chance.random() < 0.6:
-                content = file.content[: chance.randrange(len(file.content) + 1)]
-            if not file.name_synced and chance.random() < 0.6:
-                content = file.before
-            if content is not None:
-                left[name] = File(content, None, True, True)
-        for name, content in self.ghosts.items():
-            if name not in left and chance.random() < 0.5:
-                left[name] = File(content, None, True, True)
-        self.files, self.ghosts = left, {}
-
-    def wipe(self) -> None:
-        """The disk is lost."""
-        self.files, self.ghosts = {}, {}
-
-
-def _below(files: dict[str, T], folder: str, size: Callable[[T], int]) -> dict[str, int]:
-    return {name: size(file) for name, file in files.items() if name.startswith(folder + "/")}
+    def later(self, act: Callable[[], object], most: int = LATE_OPERATIONS) -> None:
+        self.landing.append((self.operations + self.random.randrange(1, most), act))
