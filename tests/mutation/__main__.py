@@ -68,6 +68,13 @@ class Mutating:
                 say(f"judged equivalent, but {found.by} notices: {described(mutant)}")
 
 
+def known(only: str) -> str:
+    """What was found so far, by file."""
+    findings, judged = Findings(CACHE).known, judgements.read()
+    files = [file for files in chosen(only).values() for file in files]
+    return table({file: count(mutants_in(PACKAGE, [file]), findings, judged) for file in files})
+
+
 def _tree_digest() -> str:
     """Of everything that may notice a mutant."""
     files = sorted(path for folder in ("src", "tests") for path in (ROOT / folder).rglob("*.py"))
@@ -84,10 +91,14 @@ def main() -> int:
     asked.add_argument("--only", default="", help="a room such as journal, or a file such as journal/chain.py")
     asked.add_argument("--afresh", action="store_true", help="show again what was noticed before, too")
     asked.add_argument("--unjudged", action="store_true", help="do not show what is judged equivalent")
+    asked.add_argument("--known", action="store_true", help="show nothing, say what is known by file")
     options = asked.parse_args()
     if not chosen(options.only):
         asked.error(f'no file of the core begins with "{options.only}"')
     CACHE.mkdir(exist_ok=True)
+    if options.known:
+        say(known(options.only))
+        return 0
     os.chdir(ROOT)
     plugin = Mutating(options)
     flags = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--no-header", "--basetemp"]

@@ -20,11 +20,12 @@ class Count:
 
 
 def count(mutants: Iterable[Mutant], findings: Mapping[str, Finding], judged: Mapping[str, str]) -> Count:
+    """What was found out about these mutants, as their functions are now."""
     found = Count()
     for mutant in mutants:
         finding = findings.get(mutant.name)
         found.generated += 1
-        if finding is None:
+        if finding is None or finding.within != mutant.within:
             continue
         if finding.by:
             found.killed += 1
@@ -37,9 +38,10 @@ def count(mutants: Iterable[Mutant], findings: Mapping[str, Finding], judged: Ma
 
 
 def table(rooms: Mapping[str, Count]) -> str:
-    lines = ["| | generated | killed | of these by hanging | equivalent | survived |", "|---|---|---|---|---|---|"]
+    lines = ["| | generated | shown | killed | of these by hanging | equivalent | survived |", "|---|---|---|---|---|---|---|"]
     for room, found in [*rooms.items(), ("together", sum(rooms.values(), Count()))]:
-        lines.append(f"| {room} | {found.generated} | {found.killed} | {found.hung} | {found.equivalent} | {found.survived} |")
+        shown = found.killed + found.equivalent + found.survived
+        lines.append(f"| {room} | {found.generated} | {shown} | {found.killed} | {found.hung} | {found.equivalent} | {found.survived} |")
     return "\n".join(lines)
 
 
