@@ -25,10 +25,11 @@ class Flow:
         self.got: list[int] = []
         self.is_precise = precise
         self.safe = 0
+        self.synced: int | None = None
         self.releaser = Releaser(self.journal, {"out": release}, self, LOG_STRUCTURED, self.standings)
 
     def standings(self) -> list[Standing]:
-        host = Standing("host", self.journal.number, self.safe, 0, 0, 0)
+        host = Standing("host", self.journal.number if self.synced is None else self.synced, self.safe, 0, 0, 0)
         return [host, Standing("site", self.journal.shipped, self.safe, 0, 0, 0)] if self.journal.remote is not None else [host]
 
     def precise(self, sink: str) -> bool:
@@ -106,6 +107,15 @@ def test_with_a_remote_the_intent_must_be_there_first(tmp_path: Path) -> None:
     assert not flow.releaser.step("out")
     assert not flow.got
     flow.journal.ship()
+    assert flow.releaser.step("out")
+    assert flow.got == [1]
+
+
+def test_an_intent_need_not_be_synced(flow: Flow) -> None:
+    flow.compute(1, 1)
+    flow.safe = 1
+    flow.releaser.step("out")
+    flow.synced = flow.journal.number - 1
     assert flow.releaser.step("out")
     assert flow.got == [1]
 

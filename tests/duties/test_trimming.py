@@ -122,3 +122,31 @@ def test_of_an_epoch_that_was_opened_twice_the_newer_input_is_let_go(tmp_path: P
     flow.journal.append(Released("out", EPOCHS))
     flow.drain()
     assert flow.got == [*range(1, 6), *range(1006, 1001 + EPOCHS)]
+
+
+def test_nothing_is_let_go_of_before_the_boundary_is_on_every_tier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = Flow(tmp_path)
+    flow.compute(1, BATCH - 1, sink=True)
+    flow.journal.append(Opened(BATCH, 0.0, {"s": {"number": BATCH}}), Computed(BATCH, (), {}, {}), Released("out", BATCH))
+    assert flow.trimmer.step()
+    number = flow.journal.number
+    with monkeypatch.context() as behind:
+        behind.setattr(flow.trimmer, "standings", lambda: [Standing("host", number - 1, BATCH, 0, 0, 0)])
+        assert not flow.trimmer.step()
+    assert not flow.got
+    assert flow.trimmer.step()
+    assert flow.got == list(range(1, BATCH + 1))
+
+
+def test_input_of_another_source_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = Flow(tmp_path)
+    monkeypatch.setattr("nosync.duties.trimming.rolled_openings_of", None)  # what is at hand is not read back
+    for epoch in range(1, BATCH + 1):
+        files = {f"input/s/{epoch}": "", f"input/t/{epoch}": "", f"input/s2/{epoch}": ""}
+        for file in files:
+            flow.journal.disk.replace(file, b"rows")
+        flow.journal.append(Opened(epoch, 0.0, {"s": {"number": epoch}, "t": {}, "s2": {}}, files), Computed(epoch, (), {}, {}))
+    flow.journal.append(Released("out", BATCH))
+    flow.drain()
+    assert flow.got == list(range(1, BATCH + 1))
+    assert {name.split("/")[1] for name in flow.journal.disk.sizes("input")} == {"t", "s2"}

@@ -146,3 +146,14 @@ def test_a_claim_counts_only_for_the_chain_it_was_made_of(journal: Journal, disk
     for text, known in [(f"3 {three}", 3), (f"2 {two}", 0)]:
         disk.replace("synced", text.encode())
         assert synced_number(disk, rolled) == known, text
+
+
+@pytest.mark.parametrize(("layers", "epoch"), [(True, 1), (False, 2)])
+def test_an_epoch_is_safe_with_its_layers_or_where_records_alone_are_synced_with_its_opening(
+    journal: Journal, disk: Disk, layers: bool, epoch: int
+) -> None:
+    compute(journal, 1)
+    journal.append(Opened(2, 0.0, {}))
+    HostTier(journal, disk, layers).step()
+    journal.append(Computed(2, (), {}, {}))
+    assert HostTier(Journal(disk, None, this_process(0.0)), disk, layers).epoch == epoch
