@@ -9,10 +9,13 @@ import pytest
 from nosync.history.home import Past, covers_at
 from nosync.journal.entries import Computed, Merged, Opened
 from nosync.journal.image import Image
+from nosync.journal.journal import Journal
+from nosync.journal.rolling import Roller
 from nosync.model.errors import NotInHistory
 from nosync.model.hash_range import ALL_HASHES
 from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber
 from nosync.model.layers import LayerInfo
+from nosync.model.run import Runner
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
 
@@ -56,6 +59,32 @@ def test_the_fewest_layers_are_read_where_all_are_there(image: Image, tmp_path: 
 
 def test_small_layers_are_read_where_the_merged_one_was_lost(image: Image, tmp_path: Path) -> None:
     assert read(image, 4, past_with(tmp_path, *SMALL)) == tuple(reversed(SMALL[:4]))
+
+
+def test_a_layer_that_was_merged_long_after_its_epochs_is_read_in_their_place(tmp_path: Path) -> None:
+    """The journal is rolled up twice: what it says as of epoch 4 knows nothing of the merge."""
+    remote, disk = open_remote(f"memory://{uuid4().hex}"), LocalDisk(tmp_path, fsync=lambda descriptor: None)
+    journal = Journal(disk, remote, Runner(1, "host", "boot", 0.0, "00000001"))
+    roller = Roller(journal, disk, remote, every=2)
+    for epoch, small in enumerate(SMALL, start=1):
+        journal.append(Opened(Epoch(epoch), 0.0, {}))
+        journal.append(Computed(Epoch(epoch), (small,), {}, {}))
+        _roll(journal, roller)
+    journal.append(Merged(MERGED))
+    journal.append(Opened(Epoch(7), 0.0, {}))
+    journal.append(Computed(Epoch(7), (layer(7, 8),), {}, {}))
+    journal.append(Merged(layer(1, 8)))
+    _roll(journal, roller)
+    for one in (MERGED, *SMALL[3:]):
+        remote.replace(one.path, b"content")
+    assert read(journal.image, 4, Past(disk, remote, journal.base)) == (SMALL[3], MERGED)
+
+
+def _roll(journal: Journal, roller: Roller) -> None:
+    """Chooses, and rolls up once the remote has it."""
+    roller.step(journal.number)
+    journal.ship()
+    roller.step(journal.number)
 
 
 def test_an_epoch_that_the_remote_got_as_one_with_later_ones_is_not_kept(image: Image, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """A home opened for reading: any view as of any kept epoch, without Spark and without the running flow."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from nosync.history.status import read_live, recorded_safe, status_of
 from nosync.journal.chain import read_chain
 from nosync.journal.entries import Opened
 from nosync.journal.image import Image
-from nosync.journal.past import TieredReader, image_at, openings
+from nosync.journal.past import TieredReader, image_at, openings, whole_image
 from nosync.journal.record import NOT_OURS
 from nosync.model.errors import Corrupt, Invalid, NotInHistory, reading
-from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber
+from nosync.model.hash_range import HashRange
+from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber, TraceName
 from nosync.model.layers import Covers, LayerInfo
 from nosync.model.moment import At
 from nosync.model.picture import Picture
@@ -117,6 +119,12 @@ class Past:
         """All that were rolled up."""
         return openings(TieredReader(self.disk, self.remote), self.base, ())
 
+    def merges(self, trace: TraceName, held: HashRange) -> list[LayerInfo]:
+        """All layers of a range of a trace that were rolled up, those merged long after their epochs too; none where records are lost."""
+        with suppress(Corrupt):
+            return whole_image(TieredReader(self.disk, self.remote), self.base, ()).traces.get(trace, {}).get(held, [])
+        return []
+
     def has(self, layer: LayerInfo) -> bool:
         return self.disk.exists(layer.path) or (self.remote is not None and self.remote.exists(layer.path))
 
@@ -143,18 +151,21 @@ def covers_at(image: Image, record: ViewRecord, name: str, at: Epoch | None, pas
     covers = known.covers(record.trace, epoch)
     if epoch == image.epoch:
         return covers
-    return {held: _readable(known.traces[record.trace][held], found, name, epoch, past) for held, found in covers.items()}
+    for held, chosen in covers.items():
+        if not all(past.has(layer) for layer in chosen):
+            later = [*image.traces.get(record.trace, {}).get(held, ()), *past.merges(record.trace, held)]
+            covers[held] = _readable(known.traces[record.trace][held], later, chosen, name, epoch, past)
+    return covers
 
 
 def _readable(
-    layers: Sequence[LayerInfo], chosen: tuple[LayerInfo, ...], name: str, epoch: Epoch, past: Past
+    layers: Sequence[LayerInfo], later: Sequence[LayerInfo], chosen: tuple[LayerInfo, ...], name: str, epoch: Epoch, past: Past
 ) -> tuple[LayerInfo, ...]:
     """Another cover where the chosen one has layers that were lost with the home that had them: of several epochs the remote may have got
-    one merged layer, or the small ones alone. Without a remote to ask, the chosen one: reading it says what is missing.
+    one layer, merged `later`, or the small ones alone. Without a remote to ask, the chosen one: reading it says what is missing.
     """
-    if all(past.has(layer) for layer in chosen):
-        return chosen
-    found = cover([layer for layer in layers if layer.upper <= epoch + 1 and past.has(layer)], epoch)
+    known = {layer.path: layer for layer in (*layers, *later) if layer.upper <= epoch + 1}
+    found = cover([layer for layer in known.values() if past.has(layer)], epoch)
     needed = [leaf for leaf in leaf_layers(layers) if leaf.lower <= epoch]
     if all(any(within(leaf, layer) for layer in found) for leaf in needed):
         return found
