@@ -19,8 +19,9 @@ from nosync.model.errors import NotInHistory
 from nosync.model.hash_range import ALL_HASHES
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import LayerInfo
-from nosync.model.retention import EVERY_EPOCH, Hold, Kept, boundary
+from nosync.model.retention import EVERY_EPOCH, Hold, Kept, boundary, record_holds, recovery_holds, release_holds
 from nosync.model.run import Runner
+from nosync.model.safety import Standing
 from nosync.store.disk import LocalDisk
 
 EPOCHS = 40
@@ -137,3 +138,14 @@ def test_without_a_rule_every_epoch_is_kept_and_input_goes_once_nothing_holds_it
     assert EVERY_EPOCH.kept(40, {}, 0.0, [Hold("a pin", 7, 7)]) == Kept(1)
     assert EVERY_EPOCH.boundary(40, []) == 40
     assert EVERY_EPOCH.boundary(40, [Hold("not yet safe after loss of the site", 31), Hold('sink "out" has yet to get it', 12)]) == 11
+
+
+def test_what_a_tier_or_a_sink_has_is_not_held_and_the_next_one_is() -> None:
+    tier = Standing("site", 7, 5, 0, 0, 0)
+    assert [hold.first for hold in (*recovery_holds([tier]), *record_holds([tier]), *release_holds({"out": 3}))] == [6, 8, 4]
+    assert boundary(9, recovery_holds([tier])) == 5 and boundary(9, record_holds([tier])) == 7
+    assert boundary(2, release_holds({"out": 3})) == 2
+
+
+def test_only_epochs_are_kept() -> None:
+    assert 5 in Kept() and "5" not in Kept()
