@@ -115,3 +115,27 @@ def test_what_another_remote_had_is_not_claimed_for_a_new_one() -> None:
     started = Started("1.a", 1, "host", "boot", 0.0, "s3://one")
     assert fold([started, Reached("site", 3), started]).reached == {"site": 3}
     assert fold([started, Reached("site", 3), Started("2.b", 1, "host", "boot", 0.0, "s3://two")]).reached == {}
+
+
+def test_a_home_that_was_detached_and_computed_nothing_goes_on_from_its_remote(tmp_path: Path, remote: Objects) -> None:
+    compute(start(tmp_path / "home", remote), 1, 2)
+    start(tmp_path / "home", None, 2, detached=True)
+    compute(start(tmp_path / "other", remote, 3), 3, 4)
+    assert start(tmp_path / "home", remote, 4).image.epoch == 4
+
+
+def test_a_home_whose_last_epochs_never_reached_the_remote_goes_on_from_there(tmp_path: Path, remote: Objects) -> None:
+    running = start(tmp_path / "home", remote)
+    compute(running, 1, 2)
+    running.append(Opened(3, 0.0, {"s": {"number": 7}}))
+    running.append(Computed(3, (), {}, {}))
+    compute(start(tmp_path / "other", remote, 2), 3, 4)
+    again = start(tmp_path / "home", remote, 3)
+    assert (again.image.epoch, again.image.opened[3].slices) == (4, {"s": {"number": 3}})
+
+
+def test_what_a_remote_has_reached_is_known_after_a_restart(tmp_path: Path, remote: Objects) -> None:
+    running = start(tmp_path / "home", remote)
+    compute(running, 1, 2)
+    running.append(Reached("site", 2))
+    assert start(tmp_path / "home", remote, 2).image.reached == {"site": 2}

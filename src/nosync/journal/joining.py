@@ -52,7 +52,7 @@ def _check_left_out(home: Chain, detached: bool) -> None:
 def _check_detached(found: Histories) -> None:
     """Where the remote is right, epochs of the home never were. Those that it computed without a remote may have been given to sinks."""
     agreed = common(found.home, found.remote)
-    if not found.home.number or found.believed is not found.remote:
+    if found.believed is not found.remote:
         return
     started = found.home.image().started
     own = [entry for record in found.home.records if record.number > agreed for entry in record.entries]
