@@ -56,3 +56,28 @@ def test_of_two_hosts_that_begin_at_once_the_slower_home_joins_the_history_of_th
     start(other, 2, remote).append(Opened(1, 0.0, {}))
     start(other, 3, remote)
     assert start(home, 4, remote).image.last_opened == 1
+
+
+class Late(LocalDisk):
+    """A home where something else happens right before the first record is created."""
+
+    def __init__(self, root: Path, meanwhile: Callable[[], object]) -> None:
+        super().__init__(root)
+        self.meanwhile = [meanwhile]
+
+    def create(self, name: str, content: bytes) -> None:
+        if name.startswith(RECORDS) and self.meanwhile:
+            self.meanwhile.pop()()
+        super().create(name, content)
+
+
+def test_a_record_that_an_earlier_run_got_in_is_part_of_the_history_that_a_start_joins(tmp_path: Path) -> None:
+    earlier = start(LocalDisk(tmp_path), 1)
+
+    def last_word() -> None:
+        with pytest.raises(Fenced):
+            earlier.append(Opened(1, 0.0, {}))
+
+    newer = start(Late(tmp_path, last_word), 2)
+    assert newer.image.last_opened == 1
+    newer.append(Opened(2, 0.0, {}))
