@@ -60,7 +60,10 @@ class Seen:
                 assert not self.recovered or (epoch < self.epoch and epoch not in promised), f"epoch {epoch} cannot be read: {error}"
                 continue
             for view in VIEWS:
-                assert found[view] == expected[view], f'view "{view}" at epoch {epoch} of {self.epoch} differs'
+                missing, extra = expected[view] - found[view], found[view] - expected[view]
+                assert not missing and not extra, (
+                    f'view "{view}" at epoch {epoch} of {self.epoch} lacks {list(missing)[:3]} and has {list(extra)[:3]} too many'
+                )
             kept += 1
         return kept
 
