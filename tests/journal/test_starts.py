@@ -71,13 +71,14 @@ class Late(LocalDisk):
         super().create(name, content)
 
 
-def test_a_record_that_an_earlier_run_got_in_is_part_of_the_history_that_a_start_joins(tmp_path: Path) -> None:
+@pytest.mark.parametrize("when", ["while the end is looked for", "right before the first record"])
+def test_a_record_that_an_earlier_run_got_in_is_part_of_the_history_that_a_start_joins(tmp_path: Path, when: str) -> None:
     earlier = start(LocalDisk(tmp_path), 1)
 
     def last_word() -> None:
         with pytest.raises(Fenced):
             earlier.append(Opened(1, 0.0, {}))
 
-    newer = start(Late(tmp_path, last_word), 2)
+    newer = start(Late(tmp_path, last_word) if "first" in when else Slow(tmp_path, RECORDS, 3, last_word), 2)
     assert newer.image.last_opened == 1
     newer.append(Opened(2, 0.0, {}))
