@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nosync.journal.entries import Opened
-from nosync.journal.names import RECORDS
+from nosync.journal.names import RECORDS, numbers_in
 from nosync.model.errors import Corrupt, Fenced
 
 from .program import HALVES, Broken, expected
@@ -177,10 +177,11 @@ def _check_trimmed(history: History, life: Life, known: list[Opened]) -> None:
 
 
 def _check_rolled(history: History, life: Life) -> None:
-    """Records do not pile up."""
+    """Records do not pile up. What a roll-up left that was interrupted goes with the next one."""
     assert life.journal is not None
+    first = 0 if life.journal.base > life.journal.chain.base else life.journal.base
     for files in (life.disk.files, history.remote.files if history.remote else {}):
-        records = sum(name.startswith(RECORDS) for name in files)
+        records = sum(name.startswith(RECORDS) and numbers_in(name)[0] > first for name in files)
         if records > 2 * history.roll + 40:
             raise Broken(f"{records} records lie about, the last is {life.journal.number}, rolled up to {life.journal.base}")
 
