@@ -52,6 +52,15 @@ def test_whoever_waits_for_news_is_woken(journal: Journal, monkeypatch: pytest.M
     monkeypatch.setattr(journal.changed, "notify_all", lambda: woken.append(journal.number))
     journal.append(Opened(1, 0.0, {}))
     assert woken == [2]
+    journal.fence(Fenced("another run"))
+    assert woken == [2, 2]
+
+
+def test_a_run_says_by_whom_it_was_fenced_first(journal: Journal) -> None:
+    journal.fence(Fenced("first"))
+    journal.fence(Fenced("second"))
+    with pytest.raises(Fenced, match="first"):
+        journal.resolve()
 
 
 def test_a_history_is_known_by_its_first_record_from_its_first_run_on(journal: Journal) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from nosync.journal.entries import Opened
 from nosync.journal.journal import Journal
-from nosync.journal.names import RECORDS
+from nosync.journal.names import RECORDS, RUNS
 from nosync.model.errors import Fenced
 from nosync.model.run import Runner
 from nosync.store.disk import LocalDisk
@@ -59,14 +59,14 @@ def test_of_two_hosts_that_begin_at_once_the_slower_home_joins_the_history_of_th
 
 
 class Late(LocalDisk):
-    """A home where something else happens right before the first record is created."""
+    """A home where something else happens right before the first file of some folder is created."""
 
-    def __init__(self, root: Path, meanwhile: Callable[[], object]) -> None:
+    def __init__(self, root: Path, folder: str, meanwhile: Callable[[], object]) -> None:
         super().__init__(root)
-        self.meanwhile = [meanwhile]
+        self.folder, self.meanwhile = folder, [meanwhile]
 
     def create(self, name: str, content: bytes) -> None:
-        if name.startswith(RECORDS) and self.meanwhile:
+        if name.startswith(self.folder) and self.meanwhile:
             self.meanwhile.pop()()
         super().create(name, content)
 
@@ -79,6 +79,15 @@ def test_a_record_that_an_earlier_run_got_in_is_part_of_the_history_that_a_start
         with pytest.raises(Fenced):
             earlier.append(Opened(1, 0.0, {}))
 
-    newer = start(Late(tmp_path, last_word) if "first" in when else Slow(tmp_path, RECORDS, 3, last_word), 2)
+    newer = start(Late(tmp_path, RECORDS, last_word) if "first" in when else Slow(tmp_path, RECORDS, 3, last_word), 2)
     assert newer.image.last_opened == 1
     newer.append(Opened(2, 0.0, {}))
+
+
+def test_a_start_that_finds_its_generation_taken_takes_the_next(tmp_path: Path) -> None:
+    other: list[Journal] = []
+    later = start(Late(tmp_path, RUNS, lambda: other.append(start(LocalDisk(tmp_path), 2))), 1)
+    assert (other[0].generation, later.generation) == (1, 2)
+    with pytest.raises(Fenced):
+        other[0].append(Opened(1, 0.0, {}))
+    later.append(Opened(1, 0.0, {}))
