@@ -74,7 +74,7 @@ def test_show_reports_people_how_much_is_left_out(shop):
 
 
 def test_status_reports_the_views_with_rows_and_columns(shop):
-    result = call("status", shop[0] / "home", "--json")
+    result = call("status", shop[0] / "home", "--json", "--rows")
     facts = json.loads(result.stdout)
     assert facts["epoch"] == 2
     spend = next(view for view in facts["views"] if view["name"] == "spend")

@@ -42,8 +42,8 @@ PICTURE = Picture("shop", (
     Box("rows", "view", "view", inputs=("source s",), traces=("rows/rows",)),
 ))  # fmt: skip
 COMMANDS = (
-    ("status",), ("status", "--json"), ("show", "rows"), ("show", "sums", "--json"), ("show", "rows", "--at", "2"), ("explain",),
-    ("explain", "--json"), ("fsck",), ("fsck", "--quick", "--json"),
+    ("status",), ("status", "--rows"), ("status", "--json"), ("show", "rows"), ("show", "sums", "--json"), ("show", "rows", "--at", "2"),
+    ("explain",), ("explain", "--json"), ("fsck",), ("fsck", "--quick", "--json"),
 )  # fmt: skip
 
 

@@ -15,19 +15,21 @@ from nosync.history.home import open as open_home
 @click.command()
 @click.argument("home", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def status(home: Path, as_json: bool) -> None:
+@click.option("--rows", "count_rows", is_flag=True, help="Count the rows of each view too: reads all its layers.")
+def status(home: Path, as_json: bool, count_rows: bool) -> None:
     """Epoch, safe points, sinks, views and size of the state in HOME, and who runs it. `fsck --remote` says what survives the site."""
-    facts = _facts(home)
+    facts = _facts(home, count_rows)
     if as_json:
         print_json(facts)
     else:
         _print(facts)
 
 
-def _facts(home: Path) -> dict[str, Any]:
+def _facts(home: Path, count_rows: bool) -> dict[str, Any]:
+    """From the journal and the status file alone: layers may be lost, or on their way back. Counting rows is what needs them."""
     opened = open_home(home)
-    counts = {name: sum(batch.num_rows for batch in opened.batches(name)) for name in opened.views}
-    views = [{"name": name, "rows": counts[name], "columns": _columns(opened.schema(name))} for name in opened.views]
+    counts = {name: {"rows": sum(batch.num_rows for batch in opened.batches(name))} for name in opened.views if count_rows}
+    views = [{"name": name, **counts.get(name, {}), "columns": _columns(opened.schema(name))} for name in opened.views]
     return {"home": str(home), **opened.status.to_json(), "views": views}
 
 
@@ -39,8 +41,10 @@ def _print(facts: dict[str, Any]) -> None:
     screen = console()
     screen.print(grid(("home", facts["home"]), [(words, fact) for words, fact in map(partial(_fact, facts), FACTS) if fact]))
     screen.print()
-    rows = [(view["name"], view["rows"], ", ".join(f"{c['name']} {c['type']}" for c in view["columns"])) for view in facts["views"]]
-    screen.print(grid(("view", "rows", "columns"), rows, numeric=(False, True, False)))
+    views = [view | {"columns": ", ".join(f"{column['name']} {column['type']}" for column in view["columns"])} for view in facts["views"]]
+    heads = [head for head in ("name", "rows", "columns") if any(head in view for view in views)]
+    rows = [tuple(view[head] for head in heads) for view in views]
+    screen.print(grid(("view", *heads[1:]), rows, numeric=[head == "rows" for head in heads]))
 
 
 FACTS = {
@@ -65,10 +69,10 @@ FACTS = {
 
 
 def _fact(facts: dict[str, Any], key: str) -> tuple[str, str]:
-    return FACTS[key], _told(key, facts[key])
+    return FACTS[key], _in_words(key, facts[key])
 
 
-def _told(key: str, value: Any) -> str:
+def _in_words(key: str, value: Any) -> str:
     match key:
         case "bytes":
             return size(value)
