@@ -175,7 +175,7 @@ def test_a_home_that_was_left_behind_goes_on_from_the_remote(tmp_path: Path) -> 
     assert image_in(tmp_path / "one") == back.image
 
 
-def test_a_remote_with_a_record_that_joins_nothing_is_told_of(tmp_path: Path) -> None:
+def test_a_remote_with_a_record_that_joins_nothing_is_refused(tmp_path: Path) -> None:
     first = journal_in(tmp_path / "one", 1, tmp_path / "remote")
     open_remote((tmp_path / "remote").as_uri()).create(record_name(first.number + 1), b"of nobody")
     with pytest.raises(Corrupt, match="does not continue its history"):

@@ -143,7 +143,7 @@ def test_a_home_that_was_just_made_is_synced_into_the_folders_above_once(tmp_pat
     assert syncing.synced == [tmp_path / "state/shop"]
 
 
-def test_a_folder_that_cannot_be_synced_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_synced_is_named(tmp_path: Path) -> None:
     disk = LocalDisk(tmp_path, Syncing(OSError(errno.EIO, "Input/output error")))
     disk.create("1", b"x")
     with pytest.raises(Unavailable, match="folder"):

@@ -43,12 +43,12 @@ def run(
     started = load_flow(file).start(**options)
     display = RecoveryDisplay(started, Console(stderr=True, highlight=False), summary_to_stderr=as_json)
     try:
-        follow(started, print_json if as_json else _tell, display.look)
+        follow(started, print_json if as_json else _print_epoch, display.look)
     finally:
         display.close()
 
 
-def _tell(progress: dict[str, Any]) -> None:
+def _print_epoch(progress: dict[str, Any]) -> None:
     """One epoch in one line."""
     line = f"epoch {progress['epoch']:>6}  {progress['numInputRows']:>10,} rows  {progress['durationMs']['triggerExecution']:>7,.0f} ms"
     rejected = progress["rejectedRows"]

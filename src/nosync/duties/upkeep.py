@@ -146,7 +146,7 @@ class Upkeep:
         due = self.clock() - self.estimated >= ESTIMATE_SECONDS
         if due:
             self.measure()
-        self._tell_readers()
+        self._note_reached()
         self._thin()
         everywhere = RecordNumber(boundary(self.journal.number, record_holds(self.standings())))
         if self.journal.image.epoch >= self.looked + LOOK_EPOCHS:
@@ -161,7 +161,7 @@ class Upkeep:
             self.journal.look()
         return False
 
-    def _tell_readers(self) -> None:
+    def _note_reached(self) -> None:
         """How far the remote is goes with the next record: nobody else can know it without asking there."""
         for tier in self.standings():
             if tier.survives == "site" and tier.epoch != self.reported:

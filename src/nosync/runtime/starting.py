@@ -5,7 +5,6 @@ what may take long is left to `Starting.recover`, which the run calls on the thr
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,6 +27,7 @@ from nosync.recovery.restore import Recovered, Report, check_recoverable, recove
 from nosync.recovery.survey import doubtful
 from nosync.recovery.suspicion import cleared, suspected
 from nosync.runtime.change import OnChange, check_choice, check_same_flow, check_settings
+from nosync.runtime.epochs import Clock
 from nosync.runtime.outlet import LayerOutlet
 from nosync.runtime.program import Program, marks_of
 from nosync.runtime.stepping import Stepping
@@ -38,8 +38,6 @@ from nosync.state.layer import open_layer, verify
 from nosync.state.private import make_folder
 from nosync.store.disk import LocalDisk
 from nosync.tiers.host import synced_number
-
-Clock = Callable[[], float]
 
 
 def begin(

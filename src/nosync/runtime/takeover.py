@@ -109,7 +109,7 @@ class Taking:
     def _rebuilt(self, change: Change, epoch: Epoch) -> tuple[tuple[LayerInfo, ...], list[tuple[Epoch, dict[str, int]]]]:
         """The layers of all epochs up to this one, of the traces that the change asks for, and the event times of the last."""
         names = ", ".join(base(name) for name in change.difference.fresh)
-        self._tell(change, f"rebuilding {names} from epochs 1 to {epoch}")
+        self._report(change, f"rebuilding {names} from epochs 1 to {epoch}")
         reader = TieredReader(self.disk, self.remote)
         known = [entry for entry in openings(reader, self.journal.base, self.journal.after(self.journal.base)) if entry.epoch <= epoch]
         self._fetch(known)
@@ -118,14 +118,14 @@ class Taking:
         made: list[LayerInfo] = []
         seen: dict[Epoch, dict[str, int]] = {NO_EPOCH: {}}  # after each epoch
         for entry in known:
-            self._tell(change, f"rebuilding {names}, epoch {entry.epoch} of {epoch}")
+            self._report(change, f"rebuilding {names}, epoch {entry.epoch} of {epoch}")
             outcome = self.engine.compute([entry], _as_of(made, entry.epoch - 1), change.upstream, lambda epoch: seen.get(epoch - 1, {}))
             made += outcome.layers
             seen[entry.epoch] = newest(seen[entry.epoch - 1], outcome.seen)
         times = [(number, found) for number, found in seen.items() if found]
         return tuple(layer for layer in made if layer.trace in change.targets), times[-RECENT:]
 
-    def _tell(self, change: Change, what: str) -> None:
+    def _report(self, change: Change, what: str) -> None:
         self.report(Recovery(what, shards=sum(map(len, change.targets.values()))))
 
     def _fetch(self, entries: Sequence[Opened]) -> None:

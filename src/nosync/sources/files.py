@@ -125,7 +125,7 @@ class Files:
         total, before = 0, len(self.seen)
         entries = new_entries(self.path, self.seen, self._taken)
         changed = self._changed(first=not before)
-        for entry in self._settled(entries):
+        for entry in self._old_enough(entries):
             if chosen and (total + entry.size > self.max_bytes or len(chosen) == self.max_files):
                 break
             footer = self._footer(entry, failing=not chosen)
@@ -154,7 +154,7 @@ class Files:
     def _is_skipped(self, name: str) -> bool:
         return name in self.skipped
 
-    def _settled(self, entries: list[Entry]) -> list[Entry]:
+    def _old_enough(self, entries: list[Entry]) -> list[Entry]:
         """Those that were not changed lately."""
         before = time.time_ns() - self.min_age * 1000
         return [entry for entry in entries if entry.modified <= before] if self.min_age else entries
