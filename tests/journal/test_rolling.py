@@ -189,3 +189,35 @@ def test_a_run_that_is_fenced_while_it_writes_deletes_nothing(tmp_path: Path, mo
     with pytest.raises(Fenced):
         rolling.roller.step(rolling.journal.number)
     assert len(rolling.disk.sizes(RECORDS)) == 6
+
+
+def joined(home: Path, remote: Objects, number: int) -> tuple[Journal, Done]:
+    """A run that starts, and what it does to its home for it."""
+    done: Done = []
+    return Journal(Disk(home, done), remote, Runner(number, "host", "boot", 0.0, f"{number:08x}")), done
+
+
+def test_a_home_that_has_nothing_gets_the_rollup_first_and_synced(tmp_path: Path, remote: Objects) -> None:
+    rolling = Rolling(tmp_path / "home", remote)
+    rolling.compute(1, 5)
+    rolling.roll()
+    rolling.compute(6, 6)
+    journal, done = joined(tmp_path / "other", remote, 2)
+    assert done == [("write", ROLLUPS), ("sync files", ROLLUPS), ("sync folders", ROLLUPS), ("write", RECORDS)]
+    assert journal.image.epoch == 6
+
+
+@pytest.mark.parametrize("shipped", [True, False])
+def test_a_home_gets_only_what_it_lacks(tmp_path: Path, remote: Objects, shipped: bool) -> None:
+    rolling = Rolling(tmp_path / "home", remote)
+    rolling.compute(1, 5)
+    rolling.roll()
+    if shipped:
+        rolling.compute(6, 6)
+    agreed = rolling.journal.number
+    if not shipped:
+        rolling.journal.append(Opened(6, 0.0, {}))  # the other goes on without
+    other, _ = joined(tmp_path / "other", remote, 2)
+    journal, done = joined(tmp_path / "home", remote, 3)
+    assert [folder for what, folder in done if what == "write"] == [RECORDS] * (other.number - agreed)
+    assert journal.before is not None and journal.before.run == other.run
