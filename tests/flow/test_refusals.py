@@ -95,7 +95,9 @@ def test_drop_duplicates_is_taken_as_spark_takes_it_in_batch(flow: ns.Flow, rows
     [
         (lambda rows, view: rows.withWatermark("at", "2 hours"), 'source "s" has a watermark already ("at", 3600 seconds)'),
         (lambda rows, view: rows.withWatermark("x", "1 hour"), "the column is int, not a timestamp"),
-        (lambda rows, view: rows.where("at < '2030-01-01'").withWatermark("at", "1 hour"), "rows are left out by their event time"),
+        (lambda rows, view: rows.where("x > 0").withWatermark("at", "1 hour"), "some rows of the source were left out, (x > 0)"),
+        (lambda rows, view: rows.withWatermark("nope", "1 hour"), "no such column, or several"),
+        (lambda rows, view: rows.select(F.struct("at").alias("s")).withWatermark("s.at", "1 hour"), "the time is inside of another column"),
         (lambda rows, view: view.withWatermark("at", "1 hour"), 'the column is one of view "v", not of a source'),
         (lambda rows, view: rows.groupBy("at").count().withWatermark("at", "1 hour"), "any more, but behind Aggregate"),
         (lambda rows, view: rows.withColumn("at", F.col("at") + F.expr("interval 1 day")).withWatermark("at", "1 hour"), "is computed"),
@@ -112,6 +114,7 @@ def test_a_watermark_that_cannot_be_is_refused_where_it_is_said(flow: ns.Flow, r
 def test_a_watermark_in_sql_is_refused_and_one_without_a_flow_is_sparks(flow: ns.Flow, rows: DataFrame, spark: SparkSession) -> None:
     with pytest.raises(ns.Refused, match="a watermark in SQL"):
         flow.sql("create view v as select * from s watermark at delay of interval 5 minutes")
+    flow.sql("create view w as select 'a watermark has a delay of 5' as words, k from s -- watermark at delay of 1")
     static = spark.createDataFrame([], "at timestamp")
     assert static.withWatermark("at", "1 hour").collect() == []
 

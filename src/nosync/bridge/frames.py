@@ -15,6 +15,11 @@ def analyzed(frame: DataFrame) -> Java:
     return frame._jdf.queryExecution().analyzed()
 
 
+def resolved(frame: DataFrame, name: str) -> Java:
+    """The column that Spark finds by a name, quoted, qualified or in other case; AnalysisException where there is none, or several."""
+    return frame._jdf.resolve(name)
+
+
 def optimized(frame: DataFrame) -> Java:
     """The logical plan as Spark's optimiser leaves it."""
     return frame._jdf.queryExecution().optimizedPlan()

@@ -40,6 +40,7 @@ from nosync.sources.input_log import logged
 from nosync.spark.operators import RULES
 from nosync.spark.session import active_or_local, checked_session
 
+QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|--[^\n]*|/\*.*?\*/""", re.DOTALL)  # texts and comments of SQL
 WATERMARK = re.compile(r"\bwatermark\b.{1,200}?\bdelay\s+of\b", re.IGNORECASE | re.DOTALL)
 
 
@@ -148,7 +149,7 @@ class Flow:
 
     def sql(self, statement: str) -> DataFrame:
         """A query over sources, views and the session's own tables; `create view NAME as ...` declares a view."""
-        if WATERMARK.search(statement):
+        if WATERMARK.search(QUOTED.sub("", statement)):
             hint = 'Say it to the source: flow.source(..., watermark=("at", "10 seconds")).'
             raise Refused("a watermark in SQL has no effect on a source", hint=hint)
         created = created_view(statement)
