@@ -1,14 +1,16 @@
 """Appending: once, at the end of the one history, by the newest run alone."""
 
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nosync.journal.chain import read_chain
-from nosync.journal.entries import Opened, Reached
+from nosync.journal.entries import Computed, Entry, Opened, Reached
 from nosync.journal.journal import Journal
 from nosync.journal.names import RECORDS, record_name, run_name
-from nosync.model.errors import Fenced
+from nosync.model.errors import Fenced, Internal
 from nosync.model.run import Runner
 from nosync.store.disk import LocalDisk
 
@@ -36,6 +38,19 @@ def test_without_notes_there_is_nothing_to_flush(journal: Journal) -> None:
     journal.note(Reached("host", 1))
     journal.flush()
     assert journal.number == 2
+
+
+@pytest.mark.parametrize("entry", [
+    Opened(1, 0.0, {"s": [1]}),  # type: ignore[dict-item]
+    Opened(1, math.nan, {}),
+    Computed(1, (), {"s": np.int64(3)}, {}),  # type: ignore[dict-item]
+    Computed(1, (), {}, {"s": 2.5}),  # type: ignore[dict-item]
+], ids=["slice", "time", "rows", "rejected"])  # fmt: skip
+def test_what_could_not_be_read_back_is_not_appended(journal: Journal, entry: Entry) -> None:
+    with pytest.raises(Internal, match="could not be read back"):
+        journal.append(entry)
+    journal.append(Opened(1, 0.0, {}))
+    assert read_chain(journal.disk).image().last_opened == 1
 
 
 @pytest.mark.parametrize("name", [record_name(2), run_name(2)], ids=["its record", "its generation"])

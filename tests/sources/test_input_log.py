@@ -80,3 +80,16 @@ class Choosy(Memory):
 def test_a_source_that_cannot_be_read_again_cannot_reject_while_it_is_read() -> None:
     with pytest.raises(ns.Invalid, match='source "s" has acknowledge, so its rows are written down once, and rejects'):
         logged(bound(Choosy(SCHEMA)), "s", SCHEMA, None)  # type: ignore[arg-type]
+
+
+def test_a_slice_is_as_json_has_it_before_its_rows_are_written(tmp_path: Path) -> None:
+    class Odd(Memory):
+        def available(self) -> Any:
+            return {"number": 1, "of": self.id, 7: "x"}
+
+    source = logged(bound(Odd(SCHEMA)), "s", SCHEMA, None)  # type: ignore[arg-type]
+    source.start(tmp_path, taken())
+    for _ in range(2):
+        with pytest.raises(ns.Failed, match='source "s" gave a slice'):
+            source.available()
+    assert not list(tmp_path.iterdir())

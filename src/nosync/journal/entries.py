@@ -3,10 +3,12 @@
 Each is one JSON object with its kind under "entry".
 """
 
+import json
 from dataclasses import dataclass, field, fields
 from typing import Any, get_args
 
 from nosync.journal.typed import checks_of
+from nosync.model.errors import LONGEST, MALFORMED, Internal
 from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName
 from nosync.model.layers import LayerInfo
 from nosync.model.policies.log_structured import LOG_STRUCTURED
@@ -218,3 +220,14 @@ def from_json(text: dict[str, Any]) -> Entry:
     if kind is Opened and not all(map(is_own_name, values.get("files", ()))):
         raise ValueError("an opening names a file outside of the home")
     return kind(**values)
+
+
+def check_readable(entry: Entry) -> None:
+    """`Internal` for an entry that would not be taken back: nothing may be appended that makes the home unreadable."""
+    if all(fits(getattr(entry, name)) for name, fits in CHECKS[type(entry)].items()):
+        return
+    try:
+        from_json(json.loads(json.dumps(to_json(entry), default=str)))
+    except MALFORMED as error:
+        hint = "Nothing was recorded. Look for a method of a source or sink that returns another type than it should."
+        raise Internal(f"this could not be read back: {error}: {entry!r}"[:LONGEST], hint) from error

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from nosync.journal.chain import Chain, common, junk, read_chain
-from nosync.journal.entries import Entry, Opened, Reached, Started
+from nosync.journal.entries import Entry, Opened, Reached, Started, check_readable
 from nosync.journal.image import Image
 from nosync.journal.joining import histories
 from nosync.journal.names import RUNS, numbers_in, own, record_name, rollup_name, run_name
@@ -106,6 +106,8 @@ class Journal:
 
         When the disk fails the entries stay in line: `resolve` tries again, in order. Only a crash loses them.
         """
+        for entry in entries:
+            check_readable(entry)
         with self.changed:
             self.waiting.append(entries)
             self.resolve()

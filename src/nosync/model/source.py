@@ -1,7 +1,8 @@
 """What a source is: small enough to write one's own, without a base class.
 
-A source hands out *slices*: JSON values that say which rows belong to an epoch. The journal records a slice before it is read, and may ask
-for it again at any later time: reading a slice always gives the same rows. Nobody but the source looks into its slices.
+A source hands out *slices*: JSON objects that say which rows belong to an epoch. The journal records a slice before it is read, and may
+ask for it again at any later time: reading a slice always gives the same rows. Nobody but the source looks into its slices; it is given
+them as they come out of JSON.
 
 `Source` is what every source has. Each of the protocols after it is one more ability; a source has it by having its method, and `bound`
 (see `model.bound`) finds out once, when the source becomes part of a flow.

@@ -17,6 +17,7 @@ from nosync.journal.journal import Journal
 from nosync.model.engine import Engine, Outcome
 from nosync.model.errors import Unavailable, Unreadable
 from nosync.model.identifiers import NO_EPOCH, Epoch
+from nosync.model.slices import as_recorded
 from nosync.model.source import Slice
 from nosync.model.watermark import newest
 
@@ -97,7 +98,7 @@ class Epochs:
             except Unreadable as error:
                 failure = error
             unreadable = failure.files if failure else {}
-            found = {name: self.sources[name].reopen(slice, unreadable) for name, slice in opened.slices.items()}
+            found = {name: self._reopened(name, slice, unreadable) for name, slice in opened.slices.items()}
             if found == opened.slices:
                 if outcome is None:
                     raise failure or AssertionError
@@ -105,6 +106,10 @@ class Epochs:
             opened = replace(opened, slices=found)
             self.journal.append(opened)
         raise Unavailable(f"the input of epoch {epoch} keeps changing", hint="Move files in whole, or pass minFileAge=: it is tried again.")
+
+    def _reopened(self, name: str, slice: Slice, unreadable: Mapping[str, str]) -> Slice:
+        found = self.sources[name].reopen(slice, unreadable)
+        return slice if found == slice else as_recorded(name, found)
 
     def open_ahead(self) -> Opened | None:
         """Opens the epoch after the one that computes now, if there is input. Called from another thread meanwhile."""
@@ -127,8 +132,9 @@ class Epochs:
                     self._taken[name] = slice
             if not self._taken and not (epoch == 1 and self.always_first) and not self._closes(epoch):
                 return None
-            files = {file: digest for name, slice in self._taken.items() for file, digest in self.sources[name].files(slice).items()}
-            opened, self._taken = Opened(epoch, self.clock(), self._taken, files), {}
+            slices = {name: as_recorded(name, slice) for name, slice in self._taken.items()}  # what is refused stays taken, and is so again
+            files = {file: digest for name, slice in slices.items() for file, digest in self.sources[name].files(slice).items()}
+            opened, self._taken = Opened(epoch, self.clock(), slices, files), {}
             self._unacknowledged.append(opened)
             self.journal.append(opened)  # if this fails the record stays next in line
             self._acknowledge()

@@ -23,6 +23,7 @@ from nosync.model import source as protocols
 from nosync.model.bound import BoundSource
 from nosync.model.columns import DIFF, POSITION, REJECTION
 from nosync.model.errors import Invalid, Unavailable, reading
+from nosync.model.slices import as_recorded
 from nosync.model.source import Slice
 from nosync.model.store import checked, fingerprint
 from nosync.state.private import make_folder
@@ -72,7 +73,7 @@ class InputLog:
             self.unwritten = self.source.available()
         if self.unwritten is None:
             return None
-        slice, self.unwritten = self._written(self.unwritten), None
+        slice, self.unwritten = self._written(as_recorded(self.name, self.unwritten)), None
         return slice
 
     def _written(self, inner: Slice) -> Slice:
