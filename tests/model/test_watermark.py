@@ -1,9 +1,7 @@
 """The watermark of an epoch: a function of what the epochs before it have seen."""
 
-import pytest
 
-from nosync.model.errors import Invalid
-from nosync.model.watermark import EventClock, Expiry, Moment, microseconds, newest
+from nosync.model.watermark import EventClock, Expiry, Moment, newest
 
 HISTORY = {1: {}, 2: {"s": 100}, 3: {"s": 150, "t": 90}, 4: {"s": 150, "t": 170}}
 
@@ -30,17 +28,3 @@ def test_seen_times_never_fall() -> None:
 def test_state_expires_its_slack_behind_the_watermark() -> None:
     assert Expiry("k0", EventClock((("s", 20),)), slack=30).until(3, seen) == 100
     assert Expiry("k0", EventClock((("s", 20),))).until(1, seen) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [("10 seconds", 10_000_000), ("1 hour 30 minutes", 5_400_000_000), ("interval 2 milliseconds", 2_000), ("0 seconds", 0)],
-)
-def test_delays_are_written_as_spark_writes_intervals(text: str, found: int) -> None:
-    assert microseconds(text) == found
-
-
-@pytest.mark.parametrize("text", ["", "soon", "10", "10 seconds ago", "-5 seconds"])
-def test_what_is_no_delay_is_refused(text: str) -> None:
-    with pytest.raises(Invalid, match="is no delay"):
-        microseconds(text)

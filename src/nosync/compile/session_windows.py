@@ -14,8 +14,9 @@ from nosync.graph.lateness import OnTime
 from nosync.graph.operators import GatheredNode
 from nosync.graph.templates import Branch, Hole, Template
 from nosync.model.columns import GHOST
+from nosync.model.duration import UNITS, microseconds
 from nosync.model.errors import Invalid
-from nosync.model.watermark import UNITS, Expiry, microseconds
+from nosync.model.watermark import Expiry
 
 if TYPE_CHECKING:
     from nosync.compile.query import Query

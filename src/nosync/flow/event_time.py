@@ -3,8 +3,8 @@
 from pyspark.sql.types import StructType, TimestampType
 
 from nosync.compile.event_time import is_time, marked
+from nosync.model.duration import microseconds
 from nosync.model.errors import Invalid
-from nosync.model.watermark import microseconds
 
 
 def with_event_time(
@@ -24,4 +24,4 @@ def with_event_time(
     if column not in schema.names or not is_time(schema[column].dataType):
         times = ", ".join(field.name for field in schema.fields if is_time(field.dataType)) or "none"
         raise Invalid(f'source "{source}" has no timestamp "{column}" for its watermark', hint=f"Its timestamps are: {times}.")
-    return marked(schema, column), microseconds(delay)
+    return marked(schema, column), microseconds(delay, "a delay")

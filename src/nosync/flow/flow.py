@@ -202,7 +202,7 @@ class Flow:
         self,
         home: str | Path,
         shards: int | None = None,
-        trigger: dict[str, Any] | None = None,
+        trigger: dict[str, Any] | str | None = None,
         remote: str | None = None,
         recover_within: str | None = None,
         max_unshipped_bytes: int = LOG_STRUCTURED.most_unshipped_bytes,

@@ -20,8 +20,8 @@ from nosync.compile.compiler import Compiler
 from nosync.compile.event_time import MARK, is_time
 from nosync.compile.ledger import LedgerNode
 from nosync.graph.nodes import SourceNode
+from nosync.model.duration import microseconds
 from nosync.model.errors import Invalid, Refused
-from nosync.model.watermark import microseconds
 
 PASSED = ("Project", "SubqueryAlias", "View", "Repartition", "RepartitionByExpression")
 WAY_OUT = 'Say it right behind flow.source(...), or there: flow.source(..., watermark=("at", "10 seconds")).'
@@ -44,7 +44,7 @@ def with_watermark(frame: DataFrame, eventTime: str, delayThreshold: str) -> Dat
         what = data_type(time).simpleString()
         raise Invalid(f'withWatermark("{eventTime}", ...): the column is {what}, not a timestamp', hint="Name a timestamp.")
     source, column = _origin(frame, plan, eventTime, time.exprId())
-    delay = microseconds(delayThreshold)
+    delay = microseconds(delayThreshold, "a delay")
     if source.time is not None and (source.time, source.delay) != (column, delay):
         known = f'"{source.time}", {(source.delay or 0) / 1e6:g} seconds'
         said = f'withWatermark("{eventTime}", "{delayThreshold}")'

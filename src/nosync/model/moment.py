@@ -3,15 +3,16 @@
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from numbers import Integral
 from typing import Literal
 
+from nosync.model.duration import seconds
 from nosync.model.errors import Invalid
 from nosync.model.identifiers import Epoch
 
 At = int | str | datetime | None
 
-AGO = re.compile(r"\s*(?:(\d+(?:\.\d+)?)|an?)\s*(second|minute|hour|day|week)s?\s+ago\s*", re.IGNORECASE)
-SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0}
+AGO = re.compile(r"(.*\S)\s+ago\s*", re.IGNORECASE)
 HINT = 'Pass the number of an epoch, a datetime, "2026-05-01 21:05", "1 hour ago" or "safe".'
 
 
@@ -29,15 +30,14 @@ def moment_of(at: At, now: float) -> Epoch | Moment | Literal["safe"] | None:
         return None
     if at == "safe":
         return "safe"
-    if isinstance(at, datetime):
-        return Moment(at.timestamp(), at.isoformat(sep=" "))
-    if isinstance(at, bool) or not isinstance(at, int | str):
+    if isinstance(at, bool) or not isinstance(at, Integral | str | datetime):
         raise Invalid(f"at={at!r} is no epoch and no time", hint=HINT)
-    if isinstance(at, int) or at.strip().isdigit():
+    if isinstance(at, Integral) or (isinstance(at, str) and at.strip().isdecimal()):
         return Epoch(int(at))
-    if ago := AGO.fullmatch(at):
-        return Moment(now - float(ago[1] or 1) * SECONDS[ago[2].lower()], at)
+    if isinstance(at, str) and (ago := AGO.fullmatch(at)):
+        return Moment(now - seconds(re.sub(r"^\s*an?\b", "1", ago[1]), "a time ago"), at)
     try:
-        return Moment(datetime.fromisoformat(at).timestamp(), at)
-    except ValueError:
+        time = at if isinstance(at, datetime) else datetime.fromisoformat(str(at))
+        return Moment(time.timestamp(), str(at))
+    except (ValueError, OverflowError):
         raise Invalid(f'at="{at}" is no epoch and no time', hint=HINT) from None

@@ -5,27 +5,14 @@ from the next epoch on: the watermark of an epoch is a function of the epochs be
 are microseconds since 1970.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 
-from nosync.model.errors import Invalid
 from nosync.model.identifiers import Epoch
 
 Seen = Mapping[str, int]  # the newest event time so far, by source
 History = Callable[[Epoch], Seen]  # what was seen before an epoch
 
-UNITS = {
-    "microsecond": 1,
-    "millisecond": 1_000,
-    "second": 1_000_000,
-    "minute": 60_000_000,
-    "hour": 3_600_000_000,
-    "day": 86_400_000_000,
-    "week": 604_800_000_000,
-}
-PART = re.compile(rf"\s*(\d+(?:\.\d+)?)\s*({'|'.join(UNITS)})s?\b", re.IGNORECASE)
 
 
 def nothing_seen(epoch: Epoch) -> Seen:
@@ -88,14 +75,3 @@ class Expiry:
         """Rows that end by then are of no use to this epoch or any after it."""
         watermark = self.clock.watermark(epoch, seen)
         return None if watermark is None else watermark - self.slack
-
-
-def microseconds(text: str) -> int:
-    """A duration as Spark's interval strings say it, for example "10 seconds" or "1 hour 30 minutes"."""
-    rest = re.sub(r"^\s*interval\b", "", str(text), flags=re.IGNORECASE)
-    total, position = 0, 0
-    while match := PART.match(rest, position):
-        total, position = total + int(Decimal(match[1]) * UNITS[match[2].lower()]), match.end()
-    if not position or rest[position:].strip():
-        raise Invalid(f'"{text}" is no delay', hint='Write a number and a unit, for example "10 seconds" or "1 hour 30 minutes".')
-    return total

@@ -1,14 +1,12 @@
 """How a run is made durable, as the user said it."""
 
-import re
 from dataclasses import dataclass, field
 
 from nosync.journal.joining import NO_REMOTE
+from nosync.model.duration import seconds
 from nosync.model.errors import Invalid
 from nosync.model.policies.log_structured import LOG_STRUCTURED, LogStructured
 from nosync.model.policy import Policy
-
-UNITS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +26,6 @@ def durability_of(remote: str | None, recover_within: str | None, most_unshipped
     if most_unshipped_bytes < 1:
         raise Invalid(f"max_unshipped_bytes={most_unshipped_bytes} would stop the stream", hint="Pass at least the bytes of some epochs.")
     detached = remote == NO_REMOTE
-    policy = LogStructured(most_unshipped_bytes, _seconds(recover_within) if recover_within is not None else None)
+    within = None if recover_within is None else seconds(recover_within, "a duration for recover_within")
+    policy = LogStructured(most_unshipped_bytes, within)
     return Durability(None if detached else remote, detached, policy)
-
-
-def _seconds(recover_within: str) -> float:
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h)\s*", recover_within)
-    if match is None:
-        raise Invalid(f'recover_within="{recover_within}" is no duration', hint='Pass "500ms", "5s" or "2m".')
-    return float(match[1]) * UNITS[match[2]]

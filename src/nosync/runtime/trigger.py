@@ -1,12 +1,10 @@
 """When epochs start."""
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
+from nosync.model.duration import seconds
 from nosync.model.errors import Invalid
-
-UNITS = {"millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3600.0}
 
 
 @dataclass(frozen=True)
@@ -17,13 +15,14 @@ class Trigger:
     once: bool = False
 
 
-def trigger_of(given: dict[str, Any] | None) -> Trigger:
-    """Reads `trigger=` as `DataStreamWriter.trigger` takes it: {"processingTime": "1 second"} or {"availableNow": True}."""
+def trigger_of(given: dict[str, Any] | str | None) -> Trigger:
+    """Reads `trigger=` as `DataStreamWriter.trigger` takes it: {"processingTime": "1 second"} or {"availableNow": True}; or "1 second"."""
     if not given:
         return Trigger()
+    if isinstance(given, str):
+        given = {"processingTime": given}
     if given == {"availableNow": True}:
         return Trigger(once=True)
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(millisecond|second|minute|hour)s?\s*", str(given.get("processingTime", "")))
-    if len(given) != 1 or match is None:
+    if not isinstance(given, dict) or [*given] != ["processingTime"]:
         raise Invalid(f"trigger {given} is not understood", hint='Pass {"processingTime": "1 second"} or {"availableNow": True}.')
-    return Trigger(float(match[1]) * UNITS[match[2]])
+    return Trigger(seconds(given["processingTime"], "a time between epochs"))

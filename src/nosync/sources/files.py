@@ -21,11 +21,11 @@ from pyspark.sql.types import StructType
 from nosync.bridge.arrow import arrow_schema
 from nosync.bridge.frames import OBSERVED
 from nosync.model.columns import DIFF, FILE, POSITION, RAW, REASON
+from nosync.model.duration import microseconds
 from nosync.model.errors import Invalid, Unavailable, Unreadable
 from nosync.model.quoting import quoted
 from nosync.model.source import Marks, Slice, Taken
 from nosync.model.store import checked
-from nosync.model.watermark import microseconds
 from nosync.sources.cleaning import Cleaning, cleaning_of
 from nosync.sources.footers import Footer, footer_of
 from nosync.sources.listing import Entry, facts, new_entries

@@ -1,0 +1,37 @@
+"""Durations as people write them: everywhere the same. Pure.
+
+As Spark's interval strings say them ("10 seconds", "1 hour 30 minutes", "interval 2 days"), or short ("500ms", "5s", "2m").
+"""
+
+import re
+from decimal import Decimal
+
+from nosync.model.errors import Invalid
+
+UNITS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+SHORT = {"us": "microsecond", "ms": "millisecond", "s": "second", "m": "minute", "h": "hour", "d": "day"}
+PART = re.compile(rf"\s*(\d+(?:\.\d+)?)\s*(?:({'|'.join(UNITS)})s?|({'|'.join(SHORT)}))(?![a-z])", re.IGNORECASE)
+
+
+def microseconds(text: str, what: str = "a duration") -> int:
+    """How many; `what` names what was asked for in the error."""
+    rest = re.sub(r"^\s*interval\b", "", str(text), flags=re.IGNORECASE)
+    total, position = 0, 0
+    while match := PART.match(rest, position):
+        unit = match[2] or SHORT[match[3].lower()]
+        total, position = total + int(Decimal(match[1]) * UNITS[unit.lower()]), match.end()
+    if not position or rest[position:].strip():
+        raise Invalid(f'"{text}" is not {what}', hint='Write a number and a unit, for example "10 seconds", "1 hour 30 minutes" or "5s".')
+    return total
+
+
+def seconds(text: str, what: str = "a duration") -> float:
+    return microseconds(text, what) / 1e6
