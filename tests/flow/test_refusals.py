@@ -237,3 +237,17 @@ def test_a_flow_without_sources_does_not_start(flow: ns.Flow, tmp_path: Path) ->
 def test_a_trigger_that_is_not_understood_is_quoted(flow: ns.Flow, rows: DataFrame, tmp_path: Path, trigger: dict[str, object]) -> None:
     with pytest.raises(ns.Invalid, match=r'is not understood|"soon" is not a time between epochs'):
         flow.start(home=tmp_path, trigger=trigger)
+
+
+def test_what_is_no_source_or_sink_is_refused_when_it_is_declared(flow: ns.Flow, rows: DataFrame) -> None:
+    class Untyped(type(ns.memory("x int"))):  # type: ignore[misc]
+        def declare(self, name: str, spark: SparkSession) -> Any:
+            return "x int"
+
+    for source, words in [(rows, "is a DataFrame, which has no declare()"), (Untyped("x int"), "declare gave a str")]:
+        with pytest.raises(ns.Invalid) as error:
+            flow.source("other", source)  # type: ignore[arg-type]
+        assert 'source "other"' in first_line(error) and words in first_line(error)
+    with pytest.raises(ns.Invalid) as error:
+        flow.sink("out", rows, object())  # type: ignore[arg-type]
+    assert 'sink "out" is a object, which has no open()' in first_line(error)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from nosync.bridge.catalyst import Catalyst, children, items, kind
 from nosync.bridge.errors import JavaError, words_of
@@ -21,6 +22,7 @@ from nosync.graph.copying import copied
 from nosync.graph.nodes import SourceNode
 from nosync.model.bound import BoundSource, bound
 from nosync.model.columns import REASON
+from nosync.model.connectors import check_abilities, check_sink, check_source
 from nosync.model.errors import Conflict, Invalid, Refused
 from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.quoting import check_name, quoted
@@ -84,7 +86,11 @@ class Flow:
         """
         self._check_name(name)
         reading = reading_of(name, key, op_column, sequence)
+        check_source(name, source)
         given = source.declare(name, self.spark)
+        if not isinstance(given, StructType):
+            raise Invalid(f'source "{name}": declare gave a {type(given).__name__}', hint="Let it return the StructType of the rows.")
+        check_abilities(name, source)
         found = logged(bound(source), name, given, self.spark)
         if reading.carries_changes or (checked and not found.append_only):
             return self._change_log(ChangeLog(name, found, given, reading), watermark, stamp)
@@ -177,6 +183,7 @@ class Flow:
             raise Invalid(f'sink "{name}" is a {type(query).__name__}, not a DataFrame', hint="Pass the DataFrame of the query.")
         if release not in ("safe", "computed"):
             raise Invalid(f'sink "{name}": release="{release}" is not known', hint='Pass "safe" or "computed".')
+        check_sink(name, sink)
         try:
             self._compiler.sink(name, query)
         except (PySparkException, JavaError) as error:

@@ -165,3 +165,9 @@ class Ordered(Protocol):
     def events(self, spark: "SparkSession", slice: Slice) -> "DataFrame":
         """As `read`, with more columns before `_diff`: `_raw`, `_reason` and `_file` of rows that do not fit, null for all others, and
         the position of each (`_p0`, `_p1`, `_p2`: whole numbers, compared from left to right)."""
+
+
+ABILITIES = (
+    Counted, Weighed, Marked, Trimmable, ReadOnce, Tabular, Rejecting, Reopenable, InFolder, DirectlyReadable, Joinable, Ordered,
+)  # fmt: skip
+"""All that a source may have besides."""

@@ -1,0 +1,59 @@
+"""Whether what `flow.source` and `flow.sink` are given is a source or a sink: found out when it is declared, not in its first epoch.
+
+Any object with the right methods will do, so attributes that happen to have the name of one are the likely mistake. Pure.
+"""
+
+from collections.abc import Iterable
+from typing import Any, get_args
+
+from nosync.model.errors import Invalid
+from nosync.model.sink import Fencing, Guarantee, Promise
+from nosync.model.source import ABILITIES
+
+SEE = "docs/extending.md shows a whole one."
+
+
+def check_source(name: str, source: Any) -> None:
+    """Before `declare` is called."""
+    _check_object(f'source "{name}"', source, ("declare", "start", "available", "read"), "append_only")
+
+
+def check_abilities(name: str, source: Any) -> None:
+    """After it: what a source has besides is a method, or None for nothing."""
+    owner = f'source "{name}"'
+    append_only = _attribute(owner, source, "append_only")
+    if not isinstance(append_only, bool):
+        raise Invalid(f"{owner}: append_only is {append_only!r}", hint="Say True where rows are only ever added, else False.")
+    for ability in (ability for protocol in ABILITIES for ability in vars(protocol) if not ability.startswith("_")):
+        found = _attribute(owner, source, ability)
+        if found is not None and not callable(found):
+            words = f'{owner} has an attribute "{ability}", a {type(found).__name__}: the name is that of a method'
+            raise Invalid(words, hint=f"Give the attribute another name, such as _{ability}: {ability}(...) is an ability of sources.")
+
+
+def check_sink(name: str, sink: Any) -> None:
+    owner = f'sink "{name}"'
+    _check_object(owner, sink, ("open", "deliver", "close"), "promise")
+    promise = _attribute(owner, sink, "promise")
+    if not isinstance(promise, Promise):
+        raise Invalid(f"{owner}: promise is {promise!r}", hint='Say promise = ns.Promise("repeating", "why"), or what it can promise.')
+    for word, known in ((promise.guarantee, get_args(Guarantee)), (promise.fencing, get_args(Fencing))):
+        if word not in known:
+            raise Invalid(f'{owner} promises "{word}"', hint=f"It is one of {', '.join(known)}.")
+
+
+def _check_object(owner: str, given: Any, methods: Iterable[str], value: str) -> None:
+    if isinstance(given, type):
+        raise Invalid(f"{owner} is the class {given.__name__}", hint=f"Pass an object of it: {given.__name__}(...).")
+    missing = [f"{method}()" for method in methods if not callable(_attribute(owner, given, method))]
+    missing += [value] if _attribute(owner, given, value) is None else []
+    if missing:
+        raise Invalid(f"{owner} is a {type(given).__name__}, which has no {', '.join(missing)}", hint=SEE)
+
+
+def _attribute(owner: str, given: Any, name: str) -> Any:
+    try:
+        return getattr(given, name, None)
+    except Exception as error:
+        words = f'{owner}: asking its {type(given).__name__} for "{name}" failed: {type(error).__name__}: {error}'
+        raise Invalid(words, hint="It must answer as soon as it is declared.") from error
