@@ -2,7 +2,8 @@
 not, and backs off when it fails.
 
 A failing tier stops nothing but its own safe point, a failing sink nothing but itself: both are tried again until they work, and say
-meanwhile why they stand still. `Fenced`, and a sink that refuses an epoch for good, end the run.
+meanwhile why they stand still. `Fenced`, a sink that refuses an epoch for good, and whatever nobody foresaw end the run: no thread ends
+without a word.
 """
 
 import threading
@@ -11,7 +12,7 @@ from collections.abc import Callable
 
 from nosync.duties.upkeep import Duty, Upkeep
 from nosync.journal.journal import Journal
-from nosync.model.errors import Corrupt, Failed, Fenced, Internal, NosyncError, OutcomeUnknown, Unavailable
+from nosync.model.errors import Corrupt, Failed, Fenced, NosyncError, OutcomeUnknown, Unavailable, unexpected
 
 # How long a duty lets news gather before it acts: many epochs then share one fsync or one object. Sinks do not wait.
 LINGER_SECONDS = {"host": 0.1, "records": 0.2, "layers": 0.1, "tidy": 1.0}
@@ -30,11 +31,16 @@ class Tending:
         self.threads = [
             threading.Thread(target=self._tend, args=duty, name=f"nosync {duty[0]}", daemon=True) for duty in upkeep.duties().items()
         ]
-        self.threads.append(threading.Thread(target=self._clean_up, name="nosync sweep", daemon=True))
+        self.threads.append(threading.Thread(target=self._do, args=("sweep", self._clean_up), name="nosync sweep", daemon=True))
         for thread in self.threads:
             thread.start()
 
     def _tend(self, name: str, duty: Duty) -> None:
+        while (did := self._do(name, duty)) is not None:
+            self._rest(name, did)
+
+    def _do(self, name: str, duty: Duty) -> bool | None:
+        """Tries until it works, and says whether there was something to do; None once the run ends."""
         pause = BACK_OFF_SECONDS[0]
         while not self._stopping.is_set():
             try:
@@ -42,16 +48,18 @@ class Tending:
             except (Unavailable, OutcomeUnknown, Corrupt) as error:
                 self._failed(name, error, pause)
                 pause = min(pause * 2, BACK_OFF_SECONDS[1])
-                continue
             except (Fenced, Failed) as error:
-                return self.end(error)
-            except Exception as error:
-                failure = Internal(f"{name}: {type(error).__name__}: {error}", hint="This is a bug of nosync: please report it.")
-                failure.__cause__ = error
-                return self.end(failure)
-            self.upkeep.troubles.over(name)
-            pause = BACK_OFF_SECONDS[0]
-            self._rest(name, did)
+                self.end(error)
+                return None
+            except BaseException as error:
+                failure = unexpected(name, error)
+                self.upkeep.troubles.met(name, failure)
+                self.end(failure)
+                return None
+            else:
+                self.upkeep.troubles.over(name)
+                return did
+        return None
 
     def _failed(self, name: str, error: NosyncError, pause: float) -> None:
         self.upkeep.troubles.damage(self.upkeep.disk, error)
@@ -71,19 +79,10 @@ class Tending:
                 )
         self._stopping.wait(LINGER_SECONDS.get(name, 0.0))
 
-    def _clean_up(self) -> None:
-        """Once after the start: earlier runs may have left files that nobody needs."""
-        pause = BACK_OFF_SECONDS[0]
-        while not self._stopping.is_set():
-            try:
-                self.upkeep.clear_beginnings()
-                self.upkeep.look_for_orphans()
-                return self.upkeep.troubles.over("sweep")
-            except Fenced as error:
-                return self.end(error)
-            except NosyncError as error:
-                self._failed("sweep", error, pause)
-                pause = min(pause * 2, BACK_OFF_SECONDS[1])
+    def _clean_up(self) -> bool:
+        """Earlier runs may have left files that nobody needs."""
+        self.upkeep.clear_beginnings()
+        return self.upkeep.look_for_orphans() > 0
 
     def wake(self) -> None:
         with self.journal.changed:

@@ -27,7 +27,7 @@ class Troubles:
         self._lock = threading.Lock()
         self._known: dict[str, Trouble] = {}
 
-    def met(self, duty: str, error: Exception) -> None:
+    def met(self, duty: str, error: BaseException) -> None:
         """One more error of a duty."""
         message, now = _words(error), self._clock()
         with self._lock:
@@ -63,6 +63,6 @@ class Troubles:
                 self.met("note of damage", failure)
 
 
-def _words(error: Exception) -> str:
+def _words(error: BaseException) -> str:
     text = str(error) if isinstance(error, NosyncError) else f"{type(error).__name__}: {error}"
     return " ".join(text.split())

@@ -250,8 +250,8 @@ class Flow:
 
     def program(self) -> Program:
         """What has been declared so far, ready to run. It is its own: running it changes nothing here, nor declaring more there."""
-        graph = copied(self._compiler.graph)
-        return Program(self.name, self.spark, graph, dict(self._sources), dict(self._functions), dict(self._sinks))
+        graph, sources = copied(self._compiler.graph), {name: source.guarded(name) for name, source in self._sources.items()}
+        return Program(self.name, self.spark, graph, sources, dict(self._functions), dict(self._sinks))
 
     def _check_name(self, name: str) -> None:
         if self._run is not None and self._run.isActive:

@@ -5,10 +5,11 @@ This is the only place that asks whether a source has an ability. All others use
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from nosync.model.errors import HANDLED, NosyncError, user_code
 from nosync.model.source import (
     Counted,
     DirectlyReadable,
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
 Read = Callable[["SparkSession", Slice], "DataFrame"]
+AGAIN = 'Correct the cause and start the flow on the same home: no epoch is lost. For "not now", a source raises ns.Unavailable.'
 
 
 def _unknown(slice: Slice) -> int | None:
@@ -84,6 +88,29 @@ class BoundSource:
     direct: Callable[[Slice], Sequence[str]] | None = None
     together: Callable[[Sequence[Slice]], Slice] | None = None
     events: Read | None = None
+
+    def guarded(self, name: str) -> "BoundSource":
+        """The same source, whose errors say whose they are. What `read` and its like raise is explained by the epoch that calls them."""
+        trim, marks = self.trim, self.marks
+        return replace(
+            self,
+            start=_guarded(name, "start", self.start),
+            available=_guarded(name, "available", self.available),
+            acknowledge=_guarded(name, "acknowledge", self.acknowledge),
+            reopen=_guarded(name, "reopen", self.reopen),
+            trim=None if trim is None else _guarded(name, "trim", trim, HANDLED),
+            marks=None if marks is None else _guarded(name, "marks", lambda slice: list(marks(slice)), HANDLED),
+        )
+
+
+def _guarded(
+    source: str, method: str, function: Callable[Given, Found], passed: tuple[type[NosyncError], ...] = (NosyncError,)
+) -> Callable[Given, Found]:
+    def call(*given: Given.args, **named: Given.kwargs) -> Found:
+        with user_code(f'source "{source}" failed in {method}', hint=AGAIN, passed=passed):
+            return function(*given, **named)
+
+    return call
 
 
 def bound(source: Source) -> BoundSource:

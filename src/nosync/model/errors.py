@@ -3,6 +3,7 @@
 Every error names the object and quotes the user's text in one factual line; the hint is a full sentence to act on.
 """
 
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -72,6 +73,9 @@ class Internal(NosyncError):
     """A broken promise of this library: report a bug."""
 
 
+# What a duty behind the stream knows how to go on from, or to end with.
+HANDLED: tuple[type[NosyncError], ...] = (Unavailable, OutcomeUnknown, Corrupt, Fenced, Failed)
+
 # What taking bytes apart can run into when they are not what they should be.
 MALFORMED = (ArithmeticError, AttributeError, LookupError, MemoryError, NotImplementedError, RecursionError, TypeError, ValueError)
 
@@ -86,3 +90,33 @@ def reading(what: str, hint: str) -> Iterator[None]:
     except MALFORMED as error:
         words = str(error).partition("\n")[0]
         raise Corrupt(f"{what} is not readable: {type(error).__name__}: {words}"[:LONGEST], hint) from error
+
+
+@contextmanager
+def user_code(what: str, hint: str, passed: tuple[type[NosyncError], ...] = (NosyncError,)) -> Iterator[None]:
+    """Around every call of somebody's source or sink. What it raises, `SystemExit` too, is an error of theirs (`Failed`) that says what was
+    called; errors that are `passed` mean the same whoever raises them. On the main thread, whoever wants the process to end has their way.
+    """
+    try:
+        yield
+    except passed:
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and threading.current_thread() is threading.main_thread():
+            raise
+        if isinstance(error, NosyncError):
+            raise Failed(f"{what}: {error.message}", hint=error.hint or hint) from error
+        words = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise Failed(f"{what}: {words}", hint=hint) from error
+
+
+def unexpected(where: str, error: BaseException) -> NosyncError:
+    """What ends a thread of ours although nobody foresaw it: a bug, or a function of the program that wants the process to end."""
+    failure: NosyncError
+    if isinstance(error, Exception):
+        failure = Internal(f"{where}: {type(error).__name__}: {error}", hint="This is a bug of nosync: please report it.")
+    else:
+        hint = "A function of the program ended its thread by it: raise another error there, or call run.stop()."
+        failure = Failed(f"{where}: {type(error).__name__}: {error}", hint=hint)
+    failure.__cause__ = error
+    return failure

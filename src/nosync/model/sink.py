@@ -76,10 +76,12 @@ class Sink(Protocol):
 
     def deliver(self, epoch: int, changes: Changes) -> None:
         """All of an epoch's output; epochs come in order. Raise `Unavailable` to be given it again later, `Fenced` if a newer run writes
-        there; anything else ends the run, and the next one delivers the epoch again."""
+        there; anything else ends the run, and the next one delivers the epoch again. A run that is stopped gives a delivery under way
+        some seconds to come back."""
 
     def close(self) -> None:
-        """Called once when the run ends, however it ends. Nothing is delivered after it."""
+        """Called once when the run ends, however it ends, and never while `deliver` is under way. Nothing is delivered after it. If
+        `deliver` does not come back, this is not called at all; `run.status` says so then."""
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 from nosync.duties.tending import Tending
-from nosync.model.errors import Conflict, Fenced, Internal, NosyncError, Unavailable
+from nosync.model.errors import Conflict, Fenced, NosyncError, Unavailable, unexpected
 from nosync.model.status import Live, Phase, Recovery
 from nosync.runtime.opener import Opener
 from nosync.runtime.reporting import Reporter
@@ -82,7 +83,9 @@ class Loop:
 
     def _end(self, error: NosyncError) -> None:
         """Something behind the stream cannot go on."""
-        self.error = self.error or error
+        with self.changed:
+            if self.active:  # what comes back after the end changes nothing any more
+                self.error = self.error or error
         self.ask_to_stop()
 
     def _run(self) -> None:
@@ -94,11 +97,10 @@ class Loop:
         except NosyncError as error:
             self.error = self.error or error
             self.starting.troubles.damage(self.starting.disk, error)
-        except Exception as error:
-            self.error = Internal(f"{type(error).__name__}: {error}", hint="This is a bug of nosync: please report it.")
-            self.error.__cause__ = error
+        except BaseException as error:
+            self.error = self.error or unexpected("stream", error)
         finally:
-            self._close()
+            self._end_run()
 
     def _recover(self) -> tuple[Stepping, Opener]:
         self.phase = "recovering"
@@ -173,22 +175,38 @@ class Loop:
         """What has become safe since the last epoch. A source that cannot hear it now learns it from the next start."""
         try:
             stepping.epochs.acknowledge()
-        except Exception as error:
-            stepping.troubles.met("acknowledge", Unavailable(f"a source could not be informed of what is safe: {error}"))
+        except BaseException as error:
+            stepping.troubles.met("acknowledge", error)
 
-    def _close(self) -> None:
-        if self.tending is not None and self.error is None:
-            self.phase, self.message = "stopping", "Stopping"
-            self.tending.drain(DRAIN_SECONDS)
-        if self.stepping is not None and self.opener is not None and self.tending is not None:
-            self.stepping.close()  # a copy under way is given up, and nobody waits for it
-            self.opener.stop()
-            self.tending.stop()
-            self._acknowledge(self.stepping)
+    def _end_run(self) -> None:
+        """Whatever goes wrong on the way, nobody waits for the run any more after this."""
         try:
-            self.starting.outlet.close()
+            self._close()
         except NosyncError as error:
             self.error = self.error or error
+        except BaseException as error:
+            self.error = self.error or unexpected("stopping", error)
+        finally:
+            self._conclude()
+
+    def _close(self) -> None:
+        with ExitStack() as closing:  # from the last to the first, each whatever became of those before
+            closing.callback(self._close_sinks)
+            if self.stepping is not None and self.opener is not None and self.tending is not None:
+                closing.callback(self._acknowledge, self.stepping)
+                closing.callback(self.tending.stop)
+                closing.callback(self.opener.stop)
+                closing.callback(self.stepping.close)  # a copy under way is given up, and nobody waits for it
+            if self.tending is not None and self.error is None:
+                self.phase, self.message = "stopping", "Stopping"
+                self.tending.drain(DRAIN_SECONDS)
+
+    def _close_sinks(self) -> None:
+        for sink in self.starting.outlet.close():
+            words = f'sink "{sink}" was not closed: it has not come back from the epoch that it was given'
+            self.starting.troubles.met(f"sink {sink}", Unavailable(words, hint="The next run delivers that epoch again."))
+
+    def _conclude(self) -> None:
         with self.changed:
             self.active = False
             self.phase, self.message = ("stopped", "Stopped") if self.error is None else ("failed", f"Failed: {self.error.message}")

@@ -57,7 +57,7 @@ class Opener:
         try:
             self._epochs.open_ahead()
             self._troubles.over(DUTY)
-        except Exception as error:
+        except BaseException as error:
             self._troubles.met(DUTY, error)
 
     def stop(self) -> None:

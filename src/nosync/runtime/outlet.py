@@ -1,7 +1,9 @@
 """What a sink gets of an epoch: the rows that it adds and removes, read from the layers that the epoch left."""
 
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,13 +13,16 @@ from pyspark.sql.types import LongType, StructType
 from nosync.bridge.arrow import arrow_schema
 from nosync.journal.journal import Journal
 from nosync.model.columns import COUNT, DIFF, EPOCH
-from nosync.model.errors import Failed, NosyncError
+from nosync.model.errors import HANDLED, Fenced, NosyncError, user_code
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import LayerInfo
 from nosync.model.sink import Identity, Sink
 from nosync.runtime.program import Program
 from nosync.spark.read import changes_frame
 from nosync.state.layer import open_layer, verify
+
+AGAIN = "Correct the cause and start the flow on the same home."
+CLOSE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -56,28 +61,37 @@ class LayerChanges:
 
 
 class LayerOutlet:
-    """Hands epochs to the sinks of a program. Making one opens them all, or none."""
+    """Hands epochs to the sinks of a program. Making one opens them all, or none. Each sink is called by one thread at a time."""
 
     def __init__(self, program: Program, journal: Journal, home: str) -> None:
         self.program, self.journal, self.home = program, journal, home
         self._open: dict[str, Sink] = {}
+        self._called = {name: threading.Lock() for name in program.sinks}
         try:
             for name, found in program.sinks.items():
-                with _failing(f'sink "{name}" cannot be opened', hint="Correct the cause and start the flow on the same home."):
+                with user_code(f'sink "{name}" cannot be opened', hint=AGAIN):
                     found.sink.open(journal.run, Identity(program.name, name, journal.image.history))
                 self._open[name] = found.sink
-        except NosyncError:
+        except BaseException:
             with suppress(NosyncError):  # what went wrong first is what matters
                 self.close()
             raise
 
-    def close(self) -> None:
-        """Closes what is open, however the run ended; says afterwards what could not be closed."""
+    def close(self, seconds: float = CLOSE_SECONDS) -> tuple[str, ...]:
+        """Closes what is open, however the run ended, and nothing is delivered from then on; says afterwards what could not be closed. A
+        sink that has not come back from `deliver` after so long is not closed, since nobody else may call it meanwhile: gives the names.
+        """
+        until, busy = time.monotonic() + seconds, list[str]()
         with ExitStack() as closing:
             while self._open:
                 name, sink = self._open.popitem()
-                closing.enter_context(_failing(f'sink "{name}" cannot be closed', hint="It has all epochs that it took."))
-                closing.callback(sink.close)
+                if not self._called[name].acquire(timeout=max(0.0, until - time.monotonic())):
+                    busy.append(name)
+                    continue
+                closing.callback(self._called[name].release)
+                closing.enter_context(user_code(f'sink "{name}" cannot be closed', hint="It has all epochs that it took."))
+                closing.callback(_close, sink)
+        return tuple(busy)
 
     def precise(self, sink: str) -> bool:
         return self.program.sinks[sink].sink.promise.guarantee == "precise"
@@ -88,21 +102,16 @@ class LayerOutlet:
             shards = self.journal.image.traces.get(node.trace, {})
             layers = [layer for shard in sorted(shards) for layer in _newest(shards[shard], epoch)]
         changes = LayerChanges(self.program.spark, self.home, self.program.name, epoch, node.schema, tuple(layers))
-        hint = "The epoch will be delivered again: correct the cause and start the flow on the same home."
-        with _failing(f'sink "{sink}" did not take epoch {epoch}', hint):
-            self._open[sink].deliver(epoch, changes)
+        hint = f"The epoch will be delivered again. {AGAIN}"
+        with self._called[sink]:
+            if (target := self._open.get(sink)) is None:
+                raise Fenced(f'sink "{sink}" is closed: this run has ended', hint="Start the flow again.")
+            with user_code(f'sink "{sink}" did not take epoch {epoch}', hint=hint, passed=HANDLED):
+                target.deliver(epoch, changes)
 
 
-@contextmanager
-def _failing(what: str, hint: str) -> Iterator[None]:
-    """Whatever else somebody's sink raises is an error of theirs."""
-    try:
-        yield
-    except NosyncError:
-        raise
-    except Exception as error:
-        words = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise Failed(f"{what}: {words}", hint=hint) from error
+def _close(sink: Sink) -> None:
+    sink.close()
 
 
 def _newest(layers: list[LayerInfo], epoch: Epoch) -> list[LayerInfo]:
