@@ -17,6 +17,7 @@ from nosync.compile.compiler import Compiler
 from nosync.compile.ledger import ledger
 from nosync.flow import watermarks
 from nosync.flow.event_time import with_event_time
+from nosync.flow.in_use import IN_USE, check_first_use
 from nosync.flow.names import created_view, mentioned, visible
 from nosync.graph.copying import copied
 from nosync.graph.nodes import SourceNode
@@ -56,6 +57,7 @@ class Flow:
         self._compiler = Compiler(Catalyst(self.spark), RULES, name)
         watermarks.listen()
         self._sources: dict[str, BoundSource] = {}
+        self._given: dict[str, Source] = {}
         self._frames: dict[str, DataFrame] = {}
         self._functions: dict[str, str] = {}
         self._sinks: dict[str, BoundSink] = {}
@@ -87,13 +89,21 @@ class Flow:
         self._check_name(name)
         reading = reading_of(name, key, op_column, sequence)
         check_source(name, source)
+        check_first_use(name, source, self._given)
         given = source.declare(name, self.spark)
         if not isinstance(given, StructType):
             raise Invalid(f'source "{name}": declare gave a {type(given).__name__}', hint="Let it return the StructType of the rows.")
         check_abilities(name, source)
         found = logged(bound(source), name, given, self.spark)
         if reading.carries_changes or (checked and not found.append_only):
-            return self._change_log(ChangeLog(name, found, given, reading), watermark, stamp)
+            self._change_log(ChangeLog(name, found, given, reading), watermark, stamp)
+        else:
+            self._rows(name, found, given, watermark, stamp)
+        self._given[name] = source
+        return self._frames[name]
+
+    def _rows(self, name: str, found: BoundSource, given: StructType, watermark: tuple[str, str] | None, stamp: str | None) -> None:
+        """A source whose rows count as they are."""
         schema, delay = with_event_time(name, given, watermark, stamp)
         node = SourceNode(name, schema, found.append_only, time=watermark[0] if watermark else None, delay=delay, stamp=stamp)
         self._sources[name] = found
@@ -101,9 +111,8 @@ class Flow:
         self._frames[name] = self._compiler.placeholder(schema, node)
         if found.rejecting is not None:
             self._rejected(f"{name}.rejected")
-        return self._frames[name]
 
-    def _change_log(self, source: ChangeLog, watermark: tuple[str, str] | None, stamp: str | None) -> DataFrame:
+    def _change_log(self, source: ChangeLog, watermark: tuple[str, str] | None, stamp: str | None) -> None:
         """A source of changes, with the ledger that says which of them count."""
         name = source.name
         if stamp is not None:
@@ -117,7 +126,6 @@ class Flow:
         kept = [rows[quoted(column.name)].alias(column.name, metadata=column.metadata) for column in columns.fields]
         self._frames[name] = rows.where(f"{REASON} is null").select(*kept)
         self._add_view(f"{name}.rejected", rejection.refused(rows, source.columns.names))
-        return self._frames[name]
 
     def _rejected(self, name: str) -> None:
         schema = self.spark.createDataFrame([], rejection.SCHEMA).schema
@@ -245,7 +253,8 @@ class Flow:
         if "://" in str(home):
             raise Invalid(f'home="{home}" is no folder of this machine', hint=f'Pass a local folder, and remote="{home}" beside it.')
         program = replace(self.program(), on_other_settings=on_other_settings, policy=durability.policy)
-        self._run = Run(program, Path(home), shards, trigger_of(trigger), durability, on_change)
+        with IN_USE.by(self.name, self._given) as use:
+            self._run = use.run = Run(program, Path(home), shards, trigger_of(trigger), durability, on_change)
         return self._run
 
     def program(self) -> Program:
