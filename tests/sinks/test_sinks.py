@@ -149,3 +149,11 @@ def test_a_sink_that_cannot_be_is_refused(flow: ns.Flow, tmp_path: Path) -> None
     flow.sink("out", sums(flow), ns.parquet(tmp_path / "file"))
     with pytest.raises(ns.Invalid, match="cannot be written"):
         flow.start(home=tmp_path / "home")
+
+
+def test_a_start_whose_sink_cannot_be_opened_says_so_in_the_home(flow: ns.Flow, tmp_path: Path) -> None:
+    flow.sink("out", sums(flow), Doors([], "out", "open"))
+    with pytest.raises(ns.Failed, match='sink "out" cannot be opened'):
+        flow.start(home=tmp_path, shards=1)
+    status = ns.open(tmp_path).status
+    assert status.phase == "failed" and 'sink "out" cannot be opened: RuntimeError: stuck' in status.message

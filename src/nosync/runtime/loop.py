@@ -12,10 +12,10 @@ from contextlib import ExitStack
 from typing import Any
 
 from nosync.duties.tending import Tending
-from nosync.model.errors import Conflict, Fenced, NosyncError, Unavailable, unexpected
+from nosync.model.errors import Conflict, NosyncError, Unavailable, unexpected
 from nosync.model.status import Live, Phase, Recovery
 from nosync.runtime.opener import Opener
-from nosync.runtime.reporting import Reporter
+from nosync.runtime.reporting import Reporter, ended
 from nosync.runtime.starting import Starting
 from nosync.runtime.stepping import Stepping
 from nosync.runtime.trigger import Trigger
@@ -212,4 +212,4 @@ class Loop:
             self.phase, self.message = ("stopped", "Stopped") if self.error is None else ("failed", f"Failed: {self.error.message}")
             self.changed.notify_all()
         self.reporter.stop()
-        self.starting.journal.fence(Fenced("this run has ended", hint="Start the flow again."))
+        self.starting.journal.fence(ended())

@@ -1,13 +1,14 @@
 """Shows those outside the process how a run stands: HOME/status, replaced whole when that has changed, twice a second at most."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from nosync.duties.troubles import Troubles
 from nosync.history.status import STATUS
 from nosync.journal.journal import Journal
 from nosync.journal.names import run_name
-from nosync.model.errors import NosyncError
+from nosync.model.errors import Fenced, NosyncError
 from nosync.model.status import Live
 from nosync.model.store import Disk
 
@@ -15,11 +16,10 @@ SECONDS = 0.5
 
 
 class Reporter:
-    """A thread that writes what `live` says. A run that was followed by another leaves the file to that one."""
+    """A thread that writes what `live` says."""
 
     def __init__(self, live: Callable[[], Live], journal: Journal, disk: Disk, troubles: Troubles) -> None:
-        self._live, self._disk, self._troubles = live, disk, troubles
-        self._next_run = run_name(journal.generation + 1)
+        self._live, self._journal, self._disk, self._troubles = live, journal, disk, troubles
         self._stopping = threading.Event()
         self._written: Live | None = None
         self._thread = threading.Thread(target=self._run, name="nosync status", daemon=True)
@@ -35,8 +35,7 @@ class Reporter:
         if live == self._written:
             return
         try:
-            if not self._disk.exists(self._next_run):
-                self._disk.replace(STATUS, live.to_bytes())
+            _replace(self._journal, self._disk, live)
             self._written = live
             self._troubles.over("status")
         except NosyncError as error:
@@ -47,3 +46,27 @@ class Reporter:
         self._stopping.set()
         self._thread.join()
         self._write()
+
+
+def ended() -> Fenced:
+    """What whoever still uses the journal of an ended run gets."""
+    return Fenced("this run has ended", hint="Start the flow again.")
+
+
+@contextmanager
+def failing_start(journal: Journal, disk: Disk) -> Iterator[None]:
+    """Around what is left of a start once it has fenced others. If that fails, the file says so, and nothing more is recorded."""
+    try:
+        yield
+    except BaseException as error:
+        words = error.message if isinstance(error, NosyncError) else f"{type(error).__name__}: {error}"
+        with suppress(NosyncError):  # what went wrong first is what matters
+            _replace(journal, disk, Live(journal.run, "failed", f"Failed: {words}"))
+        journal.fence(ended())
+        raise
+
+
+def _replace(journal: Journal, disk: Disk, live: Live) -> None:
+    """A run that was followed by another leaves the file to that one."""
+    if not disk.exists(run_name(journal.generation + 1)):
+        disk.replace(STATUS, live.to_bytes())

@@ -1,7 +1,9 @@
 """Starting in phases: check, fence, declare; then recover and take over; then epochs.
 
-Promise: what is refused is refused before anybody is fenced. `begin` comes back once this run alone may write and its program is declared;
-what may take long is left to `Starting.recover`, which the run calls on the thread of its loop, and tests by hand.
+Promise: what the program, the home or the remote speak against is refused before anybody is fenced. Sources and sinks are called after: a
+source goes on from what the run before has taken, and opening a sink shuts that run out of its target. If one of them fails, the run before
+has ended all the same; this one says in HOME/status that it failed and why. `begin` comes back once this run alone may write and its
+program is declared; what may take long is left to `Starting.recover`, which the run calls on the thread of its loop, and tests by hand.
 """
 
 import time
@@ -30,6 +32,7 @@ from nosync.runtime.change import OnChange, check_choice, check_same_flow, check
 from nosync.runtime.epochs import Clock
 from nosync.runtime.outlet import LayerOutlet
 from nosync.runtime.program import Program, marks_of
+from nosync.runtime.reporting import failing_start
 from nosync.runtime.stepping import Stepping
 from nosync.runtime.takeover import Change, Takeover, Taking, check_possible
 from nosync.spark.engine import WIDE_BYTES, SparkEngine
@@ -59,12 +62,13 @@ def begin(
     runner = this_process(clock())
     _check(program, disk, remote, shards, on_change, detached, runner.boot)
     journal = Journal(disk, remote, runner, detached)
-    lost_under = policy_before(journal.image.declared, program.policy)
-    program, shards, change = _declare(program, journal, shards, on_change)
-    engine = SparkEngine(program, str(home), journal.run, shards, wide_bytes)
-    starting = Starting(program, home, disk, remote, journal, engine, shards, runner.boot, change, on_change, lost_under, clock)
-    starting.start_sources()
-    starting.open_sinks()
+    with failing_start(journal, disk):
+        lost_under = policy_before(journal.image.declared, program.policy)
+        program, shards, change = _declare(program, journal, shards, on_change)
+        engine = SparkEngine(program, str(home), journal.run, shards, wide_bytes)
+        starting = Starting(program, home, disk, remote, journal, engine, shards, runner.boot, change, on_change, lost_under, clock)
+        starting.start_sources()
+        starting.open_sinks()
     return starting
 
 
