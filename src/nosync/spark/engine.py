@@ -25,7 +25,7 @@ from nosync.model.source import Rejecting, Slice
 from nosync.model.watermark import History, nothing_seen
 from nosync.spark.empty import empty_result
 from nosync.spark.event_time import late_counts, observed, seen_times, stamped, time_of
-from nosync.spark.failure import explain
+from nosync.spark.failure import Job, explain
 from nosync.spark.job import EpochJob, Setting
 from nosync.spark.receipts import Receipt, agreed
 from nosync.spark.session import EPOCH_POOL, flow_session
@@ -83,7 +83,8 @@ class SparkEngine:
         try:
             return self._compute(openings, covers, targets, seen)
         except Exception as error:
-            raise explain(error, self.program.functions, list(self.program.graph.views), openings[-1].epoch) from None
+            job = Job(openings[0].epoch, openings[-1].epoch, tuple(sorted(targets or ())))
+            raise explain(error, self.program.functions, list(self.program.graph.views), job) from None
 
     def blank(self, trace: TraceName, range: HashRange, lower: Epoch, upper: Epoch, kind: Kind) -> LayerInfo:
         setting = self.setting
@@ -197,5 +198,3 @@ class SparkEngine:
     def _rejected_frame(self, source: Rejecting, name: str, openings: Sequence[Opened]) -> DataFrame:
         frames = [source.rejected(self.session, entry.slices[name], entry.epoch) for entry in openings if name in entry.slices]
         return reduce(DataFrame.unionAll, frames)
-
-

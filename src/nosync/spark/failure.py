@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -34,22 +35,40 @@ PACKAGES = (Path(__file__).parents[1], Path(pyspark.__file__).parent)
 INSIDE = _frames_below({str(named) for folder in PACKAGES for named in (folder, folder.resolve())})
 
 
-def explain(error: Exception, views_by_function: Mapping[str, str], views: list[str], epoch: Epoch) -> NosyncError:
-    """The error of a failed epoch. State stays at the epoch before."""
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What was computed: the next epoch, of which nothing is recorded then; or, of some `traces`, recorded epochs once more."""
+
+    first: Epoch
+    last: Epoch
+    traces: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        epochs = f"epoch {self.last}" if self.first == self.last else f"epochs {self.first} to {self.last}"
+        return f"recomputing {epochs} of {', '.join(self.traces)}" if self.traces else epochs
+
+    @property
+    def left(self) -> str:
+        """What the failure does not touch."""
+        return "what is recorded stays as it is" if self.traces else f"the state is whole up to epoch {self.first - 1}"
+
+
+def explain(error: Exception, views_by_function: Mapping[str, str], views: list[str], job: Job) -> NosyncError:
+    """The error of a failed job. The state stays as it was before."""
     if isinstance(error, NosyncError):
         return error
     text = str(error) if isinstance(error, OSError) else root_message(error)
     if isinstance(error, OSError) or DISK.search(text):
-        return disk_failed(text, epoch)
+        return disk_failed(text, job)
     if (unreadable := _unreadable_input(error, text)) is not None:
         return unreadable
     found = TRACEBACK.search(text)
-    hint = f"The state is whole up to epoch {epoch - 1}: correct the program and start it again on the same home."
+    hint = f"{job.left[0].upper()}{job.left[1:]}: correct the program and start it again on the same home."
     if found:
-        return _function_failed(found.group(0), views_by_function, views, epoch, hint)
+        return _function_failed(found.group(0), views_by_function, views, job, hint)
     classes = ERROR_CLASS.findall(text)
     words = classes[0] if classes else text.strip().splitlines()[0]
-    return Failed(f"epoch {epoch} failed in {_some(views)}: {words}", hint=hint)
+    return Failed(f"{job} failed in {_some(views)}: {words}", hint=hint)
 
 
 def _unreadable_input(error: Exception, text: str) -> Unreadable | None:
@@ -66,29 +85,29 @@ def _unreadable_input(error: Exception, text: str) -> Unreadable | None:
     return None
 
 
-def disk_failed(text: str, epoch: Epoch) -> Unavailable:
+def disk_failed(text: str, job: Job) -> Unavailable:
     """The file system refused; what was whole before stays whole."""
     found = DISK.search(text)
     words = found.group(0) if found else text.strip().splitlines()[-1]
     return Unavailable(
-        f"epoch {epoch} could not be written: {words}",
-        hint=f"Make room or restore access, and start again: the state is whole up to epoch {epoch - 1}.",
+        f"{'the result of ' if job.traces else ''}{job} could not be written: {words}",
+        hint=f"Make room or restore access, and start again: {job.left}.",
     )
 
 
-def _function_failed(trace: str, views_by_function: Mapping[str, str], views: list[str], epoch: Epoch, hint: str) -> NosyncError:
+def _function_failed(trace: str, views_by_function: Mapping[str, str], views: list[str], job: Job, hint: str) -> NosyncError:
     trace = trace.split("\n\n\tat ")[0].rstrip()
     ours = OURS.search(trace)
     if ours and ours.group(1) == "Corrupt":
-        return Corrupt(f"epoch {epoch} met damage: {ours.group(2).splitlines()[0]}", hint=START_AGAIN)
+        return Corrupt(f"{job} met damage: {ours.group(2).splitlines()[0]}", hint=START_AGAIN)
     if ours:
-        return Failed(f"epoch {epoch} failed in {_some(views)}: {ours.group(2).splitlines()[0]}", hint=hint)
+        return Failed(f"{job} failed in {_some(views)}: {ours.group(2).splitlines()[0]}", hint=hint)
     own = INSIDE.sub("", trace)
     folds = FOLDED.findall(trace)
     if 'File "' not in own and not folds:
-        return Failed(f"epoch {epoch} failed in {_some(views)}: {trace.splitlines()[-1]}", hint=hint)
+        return Failed(f"{job} failed in {_some(views)}: {trace.splitlines()[-1]}", hint=hint)
     named = [view for function, view in views_by_function.items() if re.search(rf"in {re.escape(function)}\b", trace)]
-    return Failed(f"a function in {_some(folds or named or views)} raised an error in epoch {epoch}:\n{own}", hint=hint)
+    return Failed(f"a function in {_some(folds or named or views)} raised an error in {job}:\n{own}", hint=hint)
 
 
 def _some(views: list[str]) -> str:
