@@ -39,6 +39,7 @@ from nosync.runtime.run import Run
 from nosync.runtime.trigger import trigger_of
 from nosync.sources import rejection
 from nosync.sources.change_log import ChangeLog, reading_of
+from nosync.sources.fitting import fitting
 from nosync.sources.input_log import logged
 from nosync.spark.operators import RULES
 from nosync.spark.session import active_or_local, checked_session
@@ -94,7 +95,7 @@ class Flow:
         if not isinstance(given, StructType):
             raise Invalid(f'source "{name}": declare gave a {type(given).__name__}', hint="Let it return the StructType of the rows.")
         check_abilities(name, source)
-        found = logged(bound(source), name, given, self.spark)
+        found = logged(fitting(bound(source), source, name, given), name, given, self.spark)
         if reading.carries_changes or (checked and not found.append_only):
             self._change_log(ChangeLog(name, found, given, reading), watermark, stamp)
         else:
