@@ -52,6 +52,9 @@ need_python() {
 
 make_venv() {
     python_fits "$venv/bin/python" && [ -x "$venv/bin/pip" ] && return
+    if [ -L "$venv" ] && [[ "$(cd -P "$venv" 2>/dev/null && pwd)/" != "$(pwd -P)"/* ]]; then
+        die "$venv is a link that leads out of this tree, and what is there would be cleared; remove the link and run make again."
+    fi
     say "creating $venv with $("$python" --version)"
     "$python" -m venv --clear "$venv"
 }
