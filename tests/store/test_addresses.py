@@ -28,7 +28,7 @@ def test_a_folder_is_named_from_the_root(url: str) -> None:
 
 def test_an_address_that_lacks_something_says_what(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
-    with pytest.raises(Invalid, match="Description must be specified"):
+    with pytest.raises(Invalid, match="Account must be specified"):
         open_remote("az://container/prefix")
     with pytest.raises(Invalid, match="s3:///prefix"):
         open_remote("s3:///prefix")
