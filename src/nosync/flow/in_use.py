@@ -52,7 +52,7 @@ class InUse:
                 for name, source in use.sources.items():
                     if _name_of(source, other.sources) is not None:
                         words = f'source "{name}" of flow "{flow}" is being read by a run of flow "{other.flow}"'
-                        raise Conflict(words, hint=f"Stop that run first. {SECOND}")
+                        raise Conflict(words, hint=f"Stop that run first, or give each its own. {SECOND}")
             self._uses.append(use)
         try:
             yield use
