@@ -12,7 +12,8 @@ from nosync.duties.upkeep import Upkeep
 from nosync.history.home import Past, covers_at
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Computed, Declared, Entry, Opened
-from nosync.journal.image import Image, fold, from_text, to_text
+from nosync.journal.image import Image, fold
+from nosync.journal.image_text import from_text, to_text
 from nosync.journal.journal import Journal
 from nosync.journal.names import layer_path
 from nosync.model.errors import NotInHistory

@@ -22,8 +22,11 @@ from nosync.journal.entries import (
     Computed,
     Declared,
     Entry,
+    GivenUp,
+    Keeping,
     Merged,
     Opened,
+    Pinned,
     Restored,
     RolledBack,
     Skipped,
@@ -32,6 +35,7 @@ from nosync.journal.entries import (
     TakenOver,
     Thinned,
     Trimmed,
+    Unpinned,
     to_json,
 )
 from nosync.journal.image import fold
@@ -73,7 +77,11 @@ ENTRIES: list[Entry] = [
     Trimmed("files", 1),
     Swept(1, 1),
     Skipped("files", {"c": 2}, 4.5),
+    Keeping("2 epochs"),
+    Pinned("before", 1),
     Thinned(2, (1,)),
+    Unpinned("before"),
+    GivenUp((LAYER.path,)),
     RolledBack(1),
 ]
 

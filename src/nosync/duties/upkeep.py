@@ -23,9 +23,10 @@ from nosync.journal.taken import MarksOf
 from nosync.model.errors import OutcomeUnknown, Unavailable
 from nosync.model.estimate import LEAST_RECORDS, PACE, Effort, Estimate, Meter, Pace, allowance, seconds_for
 from nosync.model.identifiers import NO_EPOCH, NO_RECORD, Epoch, RecordNumber
+from nosync.model.ladder import ladder_of
 from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.policy import Policy, Tier
-from nosync.model.retention import EVERY_EPOCH, Hold, Retention, boundary, record_holds, recovery_holds, release_holds
+from nosync.model.retention import EVERY_EPOCH, Hold, Retention, boundary, pin_holds, record_holds, recovery_holds, release_holds
 from nosync.model.safety import Failure, Release, Standing
 from nosync.model.sink import Outlet
 from nosync.model.store import Disk, Remote, Uploader
@@ -58,7 +59,7 @@ class Upkeep:
         uploader: Uploader | None = None,
         marks_of: MarksOf | None = None,
         troubles: Troubles | None = None,
-        retention: Retention = EVERY_EPOCH,
+        retention: Retention | None = None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -121,11 +122,11 @@ class Upkeep:
 
     def may_go(self, newest: Epoch) -> Epoch:
         """Up to which epoch input may be deleted."""
-        return self.retention.boundary(newest, self.holds())
+        return self.rule().boundary(newest, self.holds())
 
     def unnamed_may_go(self, newest: Epoch) -> Epoch:
         """Up to which epoch layers may be deleted that no record names: neither a sink nor a recovery will ask for them."""
-        return self.retention.boundary(newest, ())
+        return self.rule().boundary(newest, ())
 
     def report(self) -> list[dict[str, Any]]:
         """The tiers for people and programs: how far each is, what it cost, why it stands still."""
@@ -171,10 +172,18 @@ class Upkeep:
     def _thin(self) -> None:
         """Records which epochs are kept, where they are fewer than before."""
         with self.journal.lock:
-            image, times = self.journal.image, {epoch: entry.at for epoch, entry in self.journal.image.opened.items()}
-            kept = image.kept.of(self.retention.kept(image.epoch, times, self.now(), self.holds()))
+            image, pins = self.journal.image, pin_holds(self.journal.image.pins)
+            times = {epoch: at for epoch, at in image.times.items() if epoch <= image.epoch}
+            kept = image.kept.of(self.rule().kept(image.epoch, times, self.now(), [*self.holds(), *pins]))
             if kept != image.kept:
-                self.journal.append(Thinned(kept.since, kept.among))
+                new = tuple(epoch for epoch in kept.among if epoch >= image.kept.since)
+                gone = tuple(epoch for epoch in image.kept.among if epoch not in kept)
+                self.journal.append(Thinned(kept.since, new, gone))
+
+    def rule(self) -> Retention:
+        """What is kept: as the journal says, unless this run was given a rule of its own."""
+        keep = self.journal.image.keep
+        return self.retention or (ladder_of(keep) if keep else EVERY_EPOCH)
 
     def measure(self) -> None:
         """How long a recovery from the remote would take now. With an aim, it decides how many objects there may be."""

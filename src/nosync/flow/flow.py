@@ -25,6 +25,7 @@ from nosync.model.bound import BoundSource, bound
 from nosync.model.columns import REASON
 from nosync.model.connectors import check_abilities, check_sink, check_source
 from nosync.model.errors import Conflict, Invalid, Refused
+from nosync.model.ladder import Keep, ladder_of
 from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.quoting import check_name, quoted
 from nosync.model.safety import Release
@@ -224,6 +225,7 @@ class Flow:
         max_unshipped_bytes: int = LOG_STRUCTURED.most_unshipped_bytes,
         on_change: OnChange = "refuse",
         on_other_settings: OtherSettings = "refuse",
+        keep: Keep | None = None,
     ) -> Run:
         """Starts the flow on a home folder; one that was used before goes on where it stopped, and a run that is still going there is
         fenced.
@@ -236,6 +238,10 @@ class Flow:
         `on_change` says what becomes of operators whose query is new or changed since the home was used: "refuse" to start and list them,
         "rebuild" them from the input of all epochs, or "discard" what they had: they begin empty. All others keep their state. A static
         table with other rows than before changes whatever reads it.
+
+        `keep` says as of which epochs state stays readable: "all", the last so many epochs (100), a duration ("7 days"), or a ladder, by
+        age: {"10 minutes": "every epoch", "1 day": "1 minute", "30 days": "1 hour"}, which is what a new home begins with. Without it a
+        home goes on with what it has. What was given up once does not come back.
 
         `on_other_settings="accept"` goes on where something has changed that answers depend on besides the input: Spark's settings of time
         zones, ANSI mode, parsing and the like, or the versions of Spark, Java and Python.
@@ -253,7 +259,8 @@ class Flow:
             raise Invalid(f'on_other_settings="{on_other_settings}" is not known', hint='Pass "refuse" or "accept".')
         if "://" in str(home):
             raise Invalid(f'home="{home}" is no folder of this machine', hint=f'Pass a local folder, and remote="{home}" beside it.')
-        program = replace(self.program(), on_other_settings=on_other_settings, policy=durability.policy)
+        ladder = None if keep is None else ladder_of(keep)
+        program = replace(self.program(), on_other_settings=on_other_settings, policy=durability.policy, keep=ladder)
         with IN_USE.by(self.name, self._given) as use:
             self._run = use.run = Run(program, Path(home), shards, trigger_of(trigger), durability, on_change)
         return self._run

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 import xxhash
 
-from nosync.journal.image import Image, from_text, to_text
+from nosync.journal.image import Image
+from nosync.journal.image_text import from_text, to_text
 from nosync.journal.names import RECORDS, ROLLUPS, numbers_in, own, rollup_name
 from nosync.journal.record import FIRST, NOT_OURS, Record, decode
 from nosync.model.errors import Corrupt, Invalid, reading

@@ -173,15 +173,47 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Thinned:
-    """From here on, the state can be read as of epochs from `since` on, and `among` those before (see `retention.Kept`)."""
+    """From here on, the state can be read as of epochs from `since` on (see `retention.Kept`), and of those before as of what could be read
+    so far, but for `gone`. `among` are those of them that were behind the `since` before.
+    """
 
     since: Epoch
     among: tuple[Epoch, ...] = ()
+    gone: tuple[Epoch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Which epochs shall stay readable from here on: the text of a ladder (see `model.ladder`)."""
+
+    keep: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """An epoch stays readable until its pin is dropped."""
+
+    name: str
+    epoch: Epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Unpinned:
+    """The pin holds nothing any more."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """Layers that nobody will ask for again: others stand for them on every tier. They may be deleted from here on."""
+
+    paths: tuple[str, ...]
 
 
 Entry = (
     Declared | Started | Opened | Computed | Merged | Restored | TakenOver | RolledBack | Reached | Releasing | Released | Trimmed | Swept
-    | Skipped | Thinned
+    | Skipped | Thinned | Keeping | Pinned | Unpinned | GivenUp
 )  # fmt: skip
 KINDS: dict[str, type[Entry]] = {kind.__name__.lower(): kind for kind in get_args(Entry)}
 
@@ -212,7 +244,9 @@ def from_json(text: dict[str, Any]) -> Entry:
             values["layers"] = tuple(LayerInfo.from_json(layer) for layer in values["layers"])
             values["lost"] = tuple(values["lost"])
         case "thinned":
-            values["among"] = tuple(values["among"])
+            values |= {name: tuple(values[name]) for name in ("among", "gone")}
+        case "givenup":
+            values["paths"] = tuple(values["paths"])
     kind = KINDS[text["entry"]]
     for name, value in values.items():
         if not CHECKS[kind][name](value):

@@ -6,14 +6,17 @@ segments of the journal (see `past`).
 
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from nosync.journal.entries import (
     Computed,
     Declared,
     Entry,
+    GivenUp,
+    Keeping,
     Merged,
     Opened,
+    Pinned,
     Reached,
     Released,
     Releasing,
@@ -25,10 +28,8 @@ from nosync.journal.entries import (
     TakenOver,
     Thinned,
     Trimmed,
-    from_json,
-    to_json,
+    Unpinned,
 )
-from nosync.journal.typed import checks_of
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import NO_EPOCH, NO_RECORD, Epoch, RecordNumber, TraceName
 from nosync.model.layers import Covers, LayerInfo
@@ -37,6 +38,7 @@ from nosync.model.watermark import newest
 from nosync.state.cover import cover
 
 RECENT = 16  # epochs whose event times are kept
+MOST_TIMES = 4096  # of epochs, in a roll-up
 
 
 class Begun(NamedTuple):
@@ -76,7 +78,10 @@ class Image:
     trim_done: dict[str, Epoch] = field(default_factory=dict)
     skipped: dict[str, dict[str, Epoch]] = field(default_factory=dict)
     swept: tuple[int, Epoch] = (0, NO_EPOCH)
+    keep: str = ""
     kept: Kept = ALL_EPOCHS
+    pins: dict[str, Epoch] = field(default_factory=dict)
+    times: dict[Epoch, float] = field(default_factory=dict)
     seen: dict[Epoch, dict[str, int]] = field(default_factory=dict)
     begun: dict[TraceName, Begun] = field(default_factory=dict)
 
@@ -93,6 +98,7 @@ class Image:
                 self.history = self.history or entry.run
             case Opened():
                 self.opened[entry.epoch] = entry
+                self.times[entry.epoch] = entry.at
                 self.opened_in[entry.epoch] = number
             case Computed():
                 self.epoch = entry.epoch
@@ -130,7 +136,16 @@ class Image:
             case Swept():
                 self.swept = (entry.generation, entry.epoch)
             case Thinned():
-                self.kept = Kept(entry.since, entry.among)
+                self.kept = self.kept.less(entry.since, entry.among, entry.gone)
+                self.times = {epoch: at for epoch, at in self.times.items() if epoch in self.kept}
+            case Keeping():
+                self.keep = entry.keep
+            case Pinned():
+                self.pins[entry.name] = entry.epoch
+            case Unpinned():
+                self.pins.pop(entry.name, None)
+            case GivenUp():
+                self._lose(frozenset(entry.paths))
 
     def _reached_at_most(self, epoch: Epoch) -> None:
         """What comes after is on no tier until a run says so."""
@@ -201,9 +216,10 @@ class Image:
         self._lose(frozenset(layer.path for layer in self.layers() if layer.upper > epoch + 1))
         for gone in [computed for computed in self.computed if computed > epoch]:
             self._count(self.computed[gone], -1)
-        for known in (self.opened, self.opened_in, self.computed, self.computed_in, self.seen):
+        for known in (self.opened, self.opened_in, self.computed, self.computed_in, self.seen, self.times):
             for gone in [other for other in known if other > epoch]:
                 del known[gone]
+        self.pins = {name: pinned for name, pinned in self.pins.items() if pinned <= epoch}
         self.epoch = min(self.epoch, epoch)
 
     def _count(self, entry: Computed, sign: int) -> None:
@@ -249,6 +265,8 @@ class Image:
         ends = {layer.upper - 1 for layer in self.newest_layers()}
         self.seen = {epoch: seen for epoch, seen in self.seen.items() if epoch > self.epoch - RECENT or epoch in ends}
         self.since = max(self.since, since)
+        while len(self.times) > MOST_TIMES + len(self.kept.among):
+            self.times = _sampled(self.times, self.kept)
 
     def copy(self) -> "Image":
         """One that may be changed while this one is read."""
@@ -268,63 +286,6 @@ def fold(entries: Iterable[Entry]) -> Image:
     return image
 
 
-def _kept(entry: Entry) -> Kept:
-    if not isinstance(entry, Thinned):
-        raise TypeError('"kept" of a roll-up is something else')
-    return Kept(entry.since, entry.among)
-
-
-_CHECKS = checks_of(Image)
-_PLAIN = (
-    "number", "history", "epoch", "since", "rows", "rejected", "kept_layers", "kept_bytes", "reached", "releasing", "released", "trimmed",
-    "trim_done", "skipped",
-)  # fmt: skip
-
-
-def to_text(image: Image) -> dict[str, Any]:
-    """The image as one JSON object, for a roll-up."""
-    text: dict[str, Any] = {name: getattr(image, name) for name in _PLAIN}
-    text["swept"], text["seen"] = list(image.swept), list(image.seen.items())
-    text["kept"] = to_json(Thinned(image.kept.since, image.kept.among))
-    text["begun"] = {trace: list(begun) for trace, begun in image.begun.items()}
-    for name in ("declared", "started"):
-        entry = getattr(image, name)
-        text[name] = to_json(entry) if entry else None
-    text["recent"] = [to_json(entry) for entry in image.opened.values()] + [to_json(entry) for entry in image.computed.values()]
-    text["opened_in"], text["computed_in"] = list(image.opened_in.items()), list(image.computed_in.items())
-    text["layers"] = [layer.to_json() for layer in image.layers()]
-    text["newest"] = [layer.path for layer in image.newest_layers()]
-    return text
-
-
-def from_text(text: dict[str, Any]) -> Image:
-    """The image that the text says; `ValueError`, `KeyError` or `TypeError` where it says none."""
-    image = Image(**{name: text[name] for name in _PLAIN}, swept=tuple(text["swept"]))
-    for name, kind in (("declared", Declared), ("started", Started)):
-        entry = from_json(text[name]) if text[name] else None
-        if not isinstance(entry, kind | None):
-            raise TypeError(f'"{name}" of a roll-up is something else')
-        setattr(image, name, entry)
-    image.kept = _kept(from_json(text["kept"]))
-    for entry in map(from_json, text["recent"]):
-        if isinstance(entry, Opened):
-            image.opened[entry.epoch] = entry
-        if isinstance(entry, Computed):
-            image.computed[entry.epoch] = entry
-    image.seen = dict(text.get("seen", []))
-    image.opened_in, image.computed_in = dict(text["opened_in"]), dict(text["computed_in"])
-    image.begun = {trace: Begun(*begun) for trace, begun in text.get("begun", {}).items()}
-    for name in (*_PLAIN, "swept", "seen", "opened_in", "computed_in"):
-        if not _CHECKS[name](getattr(image, name)):
-            raise ValueError(f'"{name}" of a roll-up has another type than it should')
-    newest = set(text["newest"])
-    for layer in map(LayerInfo.from_json, text["layers"]):
-        image.traces.setdefault(layer.trace, {}).setdefault(layer.range, []).append(layer)
-        if layer.path in newest:
-            covers = image.newest.setdefault(layer.trace, {})
-            covers[layer.range] = (*covers.get(layer.range, ()), layer)
-    for covers in image.newest.values():
-        for held, found in covers.items():
-            covers[held] = tuple(sorted(found, key=lambda layer: -layer.upper))
-    return image
-
+def _sampled(times: dict[Epoch, float], kept: Kept) -> dict[Epoch, float]:
+    """Of the epochs that follow one another without a gap, every other one: enough to tell how old the others are."""
+    return {epoch: at for number, (epoch, at) in enumerate(sorted(times.items())) if epoch < kept.since or number % 2 == 0}

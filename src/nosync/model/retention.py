@@ -51,6 +51,10 @@ class Kept:
         either = sorted({*self.among, *other.among})
         return Kept(max(self.since, other.since), tuple(epoch for epoch in either if epoch in self and epoch in other))
 
+    def less(self, since: Epoch, among: Iterable[Epoch], gone: Iterable[Epoch]) -> "Kept":
+        """With fewer epochs: `among` those between the `since` before and the one from here on, and without `gone`."""
+        return Kept(since, tuple(sorted({*self.among, *among} - set(gone))))
+
     def near(self, epoch: Epoch) -> list[Epoch]:
         """The kept epochs next to one that is not."""
         known = [*self.among, self.since]
@@ -99,6 +103,11 @@ def recovery_holds(tiers: Iterable[Standing]) -> list[Hold]:
 def release_holds(released: Mapping[str, Epoch]) -> list[Hold]:
     """On epochs, by sink and the newest epoch that it has."""
     return [Hold(f'sink "{sink}" has yet to get it', epoch + 1) for sink, epoch in released.items()]
+
+
+def pin_holds(pins: Mapping[str, Epoch]) -> list[Hold]:
+    """On epochs that were given names."""
+    return [Hold(f'pin "{name}"', epoch, epoch) for name, epoch in pins.items()]
 
 
 def record_holds(tiers: Iterable[Standing]) -> list[Hold]:

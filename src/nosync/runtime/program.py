@@ -19,10 +19,10 @@ from nosync.journal.entries import Declared
 from nosync.journal.taken import MarksOf
 from nosync.model.bound import BoundSource
 from nosync.model.identifiers import TraceName
+from nosync.model.ladder import Ladder
 from nosync.model.picture import Box, Picture
 from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.policy import Policy
-from nosync.model.retention import EVERY_EPOCH, Retention
 from nosync.model.shards import shard_ranges
 from nosync.model.sink import BoundSink, Promise
 from nosync.recovery.plan import Shape
@@ -34,7 +34,7 @@ from nosync.spark.settings import settings_of
 @dataclass(frozen=True)
 class Program:
     """A declared flow. `functions` maps the names of Python functions to the views that call them. `on_other_settings`: whether it goes on
-    where answers may come out differently than before. `retention`: which epochs it keeps; `policy`: how its
+    where answers may come out differently than before. `keep`: which epochs it keeps, None for as before; `policy`: how its
     state is protected.
     """
 
@@ -45,7 +45,7 @@ class Program:
     functions: dict[str, str]
     sinks: dict[str, BoundSink] = field(default_factory=dict)
     on_other_settings: OtherSettings = "refuse"
-    retention: Retention = EVERY_EPOCH
+    keep: Ladder | None = None
     policy: Policy = LOG_STRUCTURED
 
     def declaration(self, shards: int, retired: Iterable[str] = ()) -> Declared:

@@ -12,13 +12,14 @@ from functools import partial
 from pathlib import Path
 
 from nosync.duties.troubles import Troubles
-from nosync.journal.entries import Declared
+from nosync.journal.entries import Declared, Keeping
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.journal.names import source_folder
 from nosync.journal.past import TieredReader
 from nosync.journal.taken import taken_from
 from nosync.model.errors import Corrupt
+from nosync.model.ladder import DEFAULT
 from nosync.model.layers import LayerInfo
 from nosync.model.policies.table import policy_named
 from nosync.model.policy import Policy
@@ -166,6 +167,7 @@ class Starting:
         taking = Taking(self.journal, self.disk, self.remote, self.engine, report)
         takeover = taking.take_over(self.change, self.on_change) if self.change else Takeover()
         self._declare_policy()
+        self._declare_keep()
         return Stepping(
             self.program, self.home, self.disk, self.remote, self.journal, self.engine, self.outlet, self.troubles,
             recovered, takeover, self.shards, self.clock,
@@ -176,6 +178,12 @@ class Starting:
         declared = self.image.declared
         if declared is not None and declared.policy != self.program.policy.name:
             self.journal.append(replace(declared, policy=self.program.policy.name))
+
+    def _declare_keep(self) -> None:
+        """What this run was told to keep; else what those before were, at first the default."""
+        keep = self.program.keep.said if self.program.keep else self.image.keep or DEFAULT.said
+        if keep != self.image.keep:
+            self.journal.append(Keeping(keep))
 
     def _recover(self, report: Report) -> Recovered:
         doubted = doubtful(self.journal.chain, synced_number(self.disk, self.journal.chain), self.boot)

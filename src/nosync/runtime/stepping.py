@@ -58,8 +58,7 @@ class Stepping:
         self.uploader = upload_process(self.remote, self.disk)
         self.upkeep = Upkeep(
             self.journal, self.disk, self.remote, sinks, self.outlet, trims, policy=program.policy, trim_batch=TRIM_BATCH,
-            uploader=self.uploader, marks_of=marks_of(program.sources), troubles=self.troubles, retention=program.retention,
-            now=self.clock,
+            uploader=self.uploader, marks_of=marks_of(program.sources), troubles=self.troubles, now=self.clock,
         )  # fmt: skip
         self.merger = Merger(str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks), expiries(graph))
         self._merge_from = 0.0
