@@ -16,9 +16,10 @@ NEXMARK_ARGS ?=
 TPCH_ARGS ?=
 FUZZ_ARGS ?=
 ONLY ?=
+SPARK ?=
 MUTATE_ARGS ?=
 
-.PHONY: help setup demo test check simulate crash-test servers test-servers bench bench-durability tpch nexmark random-sql fuzz mutate clean
+.PHONY: help setup demo test check simulate crash-test servers test-servers bench bench-durability tpch nexmark random-sql spark-sql-tests fuzz mutate clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -70,6 +71,9 @@ nexmark: $(READY) ## the queries of Nexmark, beside Spark Structured Streaming (
 
 random-sql: $(READY) ## flows of random queries over random changes, against batch (SEEDS=1000, RANDOM_SQL_ARGS="--first 7")
 	@$(VENV)/bin/python -m tests.random_sql --seeds $(SEEDS) $(RANDOM_SQL_ARGS)
+
+spark-sql-tests: $(READY) ## the SQL tests of a checkout of Spark over changing tables (SPARK=../spark, ONLY=join)
+	@$(VENV)/bin/python -m tests.spark_sql --spark "$(SPARK)" --only "$(ONLY)"
 
 fuzz: $(READY) ## hostile bytes for every format that is read back (FUZZ_ARGS="--rounds 20000 --only layer")
 	@$(VENV)/bin/python -m tests.security $(FUZZ_ARGS)

@@ -114,3 +114,16 @@ def test_the_past_is_read_at_home_when_the_remote_hangs_and_no_epoch_waits_for_a
         assert run.epoch == 6 and asking.is_alive()
         network.let_go.set()
         asking.join()
+
+
+def test_columns_of_a_view_may_have_the_same_name(spark, tmp_path):
+    flow, rows = ns.Flow("alike", spark), ns.memory("k int, x int")
+    flow.source("rows", rows)
+    flow.sql("create view both as select * from rows l join rows r on l.k = r.k and l.x < r.x")
+    with flow.start(tmp_path / "home", shards=2) as run:
+        rows.add([(1, 2), (1, 3)])
+        run.processAllAvailable()
+        found = run.view("both")
+        assert (found.columns, found.collect()) == (["k", "x", "k", "x"], [(1, 2, 1, 3)])
+    with pytest.raises(ns.Refused, match='sink "out" would have the column "k" twice'):
+        flow.sink("out", flow.sql("select * from both"), ns.console())

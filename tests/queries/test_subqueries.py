@@ -23,6 +23,26 @@ QUERIES = [
     "select (select max(k) from a) - (select max(k) from b) as apart",
     "select k, x from a where x = (select max(l.x) from a l where l.k = a.k)",
 ]
+LIMITED = [
+    "select * from a where exists (select 1 from b where b.u = a.t limit 2)",
+    "select * from a where exists (select 1 from b where b.u = a.t order by k, y, e, z limit 1 offset 1)",
+    "select * from a where not exists (select u from b where b.u = a.t offset 1)",
+    "select * from a where t in (select max(u) from b where b.u = a.t group by e limit 3)",
+    "select a.t, count(*) n from a, lateral (select y from b where b.u = a.t limit 2) m group by a.t",
+    "select a.k, m.y from a left join lateral (select y from b where b.u = a.t order by y desc nulls last limit 1) m",
+]
+KEYS = [
+    "select (select max(k) from b) as m, count(*) as n from a group by m",
+    "select (select max(k) from b), t, sum(d) as s from a group by 1, 2",
+    "select t, (select min(e) from b) as m, count(*) as n from a group by all",
+    "select k + (select count(*) from b) as c, (select max(y) from b) as m, count(*) as n from a group by c"
+    " having c > (select min(k) from b)",
+]
+
+
+@pytest.mark.parametrize("queries", [LIMITED, KEYS], ids=["limited", "keys"])
+def test_subqueries_with_limits_and_as_keys(quick: SparkSession, tmp_path: Path, queries: list[str]) -> None:
+    check_queries(quick, tmp_path, queries, 45, shards=2)
 
 
 @pytest.mark.parametrize("seed", range(2))

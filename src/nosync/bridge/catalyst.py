@@ -174,10 +174,13 @@ class Catalyst:
         columns = columns or [self.null(self.types.IntegerType)]
         return self.expressions.XxHash64(self.seq(columns), 42)
 
+    def cast(self, value: Java, type: Java) -> Java:
+        zone = self.option(self.spark.conf.get("spark.sql.session.timeZone"))
+        return self._object("Cast").apply(value, type, zone, False)
+
     def text(self, value: Java) -> Java:
         """The value as text, for what cannot be sorted otherwise."""
-        zone = self.option(self.spark.conf.get("spark.sql.session.timeZone"))
-        return self._object("Cast").apply(value, self.types.StringType, zone, False)
+        return self.cast(value, self.types.StringType)
 
     def normalised(self, key: Java) -> Java:
         """A grouping key as Spark groups it: one NaN, one zero."""
@@ -214,6 +217,11 @@ class Catalyst:
         """An order by these expressions, nulls first."""
         up, nulls = self._object("Ascending"), self._object("NullsFirst")
         return [self.expressions.SortOrder(column, up, nulls, self._empty) for column in columns]
+
+    def order(self, value: Java, descending: bool = False) -> Java:
+        """How rows are sorted by one expression, nulls where SQL puts them."""
+        names = ("Descending", "NullsLast") if descending else ("Ascending", "NullsFirst")
+        return self.expressions.SortOrder(value, *map(self._object, names), self._empty)
 
     def sort(self, order: Sequence[Java]) -> Java:
         """A sort of each partition."""

@@ -6,11 +6,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 from nosync.bridge.arrow import arrow_schema
-from nosync.bridge.catalyst import Catalyst, data_type, items, kind
+from nosync.bridge.catalyst import Catalyst, Java, data_type, items, kind
 from nosync.bridge.frames import analyzed, optimized
 from nosync.bridge.placeholders import register
 from nosync.compile.query import Query, Rules
-from nosync.compile.refusal import check_analyzed, check_rewritten, no_late_rows, not_final
+from nosync.compile.refusal import check_analyzed, check_optimised, check_rewritten, no_late_rows, not_final
+from nosync.compile.rewrites.ranked_joins import rank_joins
 from nosync.compile.rewrites.table import rewritten
 from nosync.graph.graph import Graph
 from nosync.graph.nodes import Backing, SourceNode, ViewNode
@@ -58,9 +59,8 @@ class Compiler:
         return compiled[1]
 
     def _compile(self, name: str, query: DataFrame, may_be_backed: bool, final: bool = False) -> tuple[Query, ViewNode]:
-        check_analyzed(analyzed(query), name)
         compiled = Query(self.catalyst, name, self.graph, self.rules, self.leaves, final=final)
-        plan = rewritten(self.catalyst, optimized(query))
+        plan = rewritten(self.catalyst, self._optimised(name, query))
         check_rewritten(plan, name)
         body = _aligned(self.catalyst, compiled.template(plan), query.schema)
         if final and not compiled.finals:
@@ -73,6 +73,16 @@ class Compiler:
         self.graph.operators += compiled.operators
         self.graph.statics += compiled.statics
         return compiled, node
+
+
+    def _optimised(self, name: str, query: DataFrame) -> Java:
+        """What Spark's optimiser makes of the query; refused where the query, or what was made of it, depends on chance."""
+        asked = analyzed(query)
+        check_analyzed(asked, name)
+        ranked = rank_joins(self.catalyst, asked, name)
+        plan = optimized(query if ranked is asked else self.catalyst.frame(ranked))
+        check_optimised(plan, name)
+        return plan
 
 
 def _numbered(schema: StructType) -> StructType:

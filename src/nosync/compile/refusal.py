@@ -87,6 +87,26 @@ def check_analyzed(plan: Java, view: str) -> None:
             _check_expression(expression, view)
 
 
+def check_optimised(plan: Java, view: str) -> None:
+    """Refuses chance that Spark's optimiser has brought in where the query says nothing of it."""
+    for node in _nodes(plan):
+        for expression in items(node.expressions()):
+            culprit = _culprit(expression)
+            if culprit is not None:
+                raise Refused(
+                    f'view "{view}" is not deterministic: Spark rewrites it over {culprit.sql()}: {_shorten(node.simpleString(40))}',
+                    hint="Make this step a view of its own, outside of subqueries, or write it as a join and row_number() over (...).",
+                )
+
+
+def _culprit(expression: Java) -> Java | None:
+    """The innermost expression that gives another answer each time."""
+    if expression.deterministic():
+        return None
+    inner = next((found for child in children(expression) if (found := _culprit(child)) is not None), None)
+    return inner if inner is not None or _aggregates(expression) else expression
+
+
 def _nodes(plan: Java) -> Iterator[Java]:
     yield plan
     for child in children(plan):

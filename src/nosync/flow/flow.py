@@ -23,7 +23,7 @@ from nosync.graph.copying import copied
 from nosync.graph.nodes import SourceNode
 from nosync.model.bound import BoundSource, bound
 from nosync.model.columns import REASON
-from nosync.model.connectors import check_abilities, check_sink, check_source
+from nosync.model.connectors import check_abilities, check_columns, check_sink, check_source
 from nosync.model.errors import Conflict, Invalid, Refused
 from nosync.model.ladder import Keep, ladder_of
 from nosync.model.policies.log_structured import LOG_STRUCTURED
@@ -194,6 +194,7 @@ class Flow:
         if release not in ("safe", "computed"):
             raise Invalid(f'sink "{name}": release="{release}" is not known', hint='Pass "safe" or "computed".')
         check_sink(name, sink)
+        check_columns(name, query.columns)
         try:
             self._compiler.sink(name, query)
         except (PySparkException, JavaError) as error:

@@ -3,10 +3,11 @@
 Any object with the right methods will do, so attributes that happen to have the name of one are the likely mistake. Pure.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, get_args
 
-from nosync.model.errors import Invalid
+from nosync.model.columns import DIFF, EPOCH
+from nosync.model.errors import Invalid, Refused
 from nosync.model.sink import Fencing, Guarantee, Promise
 from nosync.model.source import ABILITIES
 
@@ -40,6 +41,16 @@ def check_sink(name: str, sink: Any) -> None:
     for word, known in ((promise.guarantee, get_args(Guarantee)), (promise.fencing, get_args(Fencing))):
         if word not in known:
             raise Invalid(f'{owner} promises "{word}"', hint=f"It is one of {', '.join(known)}.")
+
+
+def check_columns(name: str, columns: Sequence[str]) -> None:
+    """What leaves the flow is known by the names of its columns: files, tables and messages have each name once."""
+    met = set[str]()
+    for column in (*columns, EPOCH, DIFF):
+        if column.lower() in met:
+            hint = "Give each column a name of its own: select a.k, b.k as other, ...; _epoch and _diff are added to them."
+            raise Refused(f'sink "{name}" would have the column "{column}" twice', hint=hint)
+        met.add(column.lower())
 
 
 def _check_object(owner: str, given: Any, methods: Iterable[str], value: str) -> None:

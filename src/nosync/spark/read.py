@@ -54,9 +54,9 @@ def view_frame(
     spark: SparkSession, home: str, view: ViewRecord, covers: Covers, shards: int, schema: StructType
 ) -> DataFrame:
     """The rows of the covers. Layers are immutable: the DataFrame shows the same epoch however often it is used."""
-    nullable = StructType([StructField(field.name, field.dataType) for field in schema.fields])
-    task = ReadTask(home, view, covers, shards, arrow_schema(nullable, "the view"))
-    return spark.range(0, shards, 1, shards).mapInArrow(task, nullable)
+    numbered = StructType([StructField(f"c{i}", field.dataType) for i, field in enumerate(schema.fields)])
+    task = ReadTask(home, view, covers, shards, arrow_schema(numbered, "the view"))
+    return spark.range(0, shards, 1, shards).mapInArrow(task, numbered).toDF(*schema.names)  # names may repeat
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,8 @@ class _Asking:
 
     def aggregate(self, plan: Java) -> Java:
         """Subqueries in arguments and keys are asked below the aggregate, those beside its functions above it."""
+        if any(map(_subqueries, items(plan.groupingExpressions()))):
+            return join_scalar_subqueries(self.catalyst, self._by_columns(plan))
         if any(_subqueries(e, CALLS) for e in items(plan.aggregateExpressions())):
             return join_scalar_subqueries(self.catalyst, self._above(plan))
         grouping, expressions = (
@@ -98,6 +100,16 @@ class _Asking:
         )
         seq = self.catalyst.seq
         return self.catalyst.logical.Aggregate(seq(grouping), seq(expressions), self.answered(children(plan)[0]), plan.hint())
+
+    def _by_columns(self, plan: Java) -> Java:
+        """The aggregate with its keys computed below it: they are columns then, wherever they are said again."""
+        catalyst, seq, [child] = self.catalyst, self.catalyst.seq, children(plan)
+        grouping = items(plan.groupingExpressions())
+        keys = [catalyst.alias(key, "key") for key in grouping]
+        columns = [key.toAttribute() for key in keys]
+        results = [_said_by(catalyst, result, grouping, columns) for result in items(plan.aggregateExpressions())]
+        below = catalyst.project([*items(child.output()), *keys], child)
+        return catalyst.logical.Aggregate(seq(columns), seq(results), below, plan.hint())
 
     def _above(self, plan: Java) -> Java:
         """The aggregate's functions alone, and a projection above them that says the rest."""
@@ -118,6 +130,13 @@ REBUILT: dict[str, Callable[[_Asking, Java], Java]] = {
     "Join": _Asking.join,
     "Aggregate": _Asking.aggregate,
 }
+
+
+def _said_by(catalyst: Catalyst, result: Java, grouping: list[Java], columns: list[Java]) -> Java:
+    """A result with the columns in place of the keys, outside of its functions; it keeps its name."""
+    inner = result.child() if kind(result) == "Alias" else result
+    calls = aggregate_expressions(inner)
+    return catalyst.alias(rebind(catalyst, inner, grouping, columns, calls, calls), result.name(), like=result)
 
 
 def _merged(subquery: Java) -> list[Java]:

@@ -4,13 +4,14 @@ Neighbouring windows over the same partitions, and the filters and projections b
 `where row_number() over (...) <= 3` only the rows that pass are kept as results.
 
 Promise: where the query's order leaves rows equal, they go by their columns, left to right, so that row_number, lag or a running
-sum give the same answer whenever they are asked. Ranks and RANGE frames still see them as equal.
+sum give the same answer whenever they are asked. Ranks and RANGE frames still see them as equal. Of a limit inside a correlated subquery
+Spark makes a row_number that has no order at all, which it would refuse to anybody else: that one goes by the columns alone.
 """
 
 from typing import TYPE_CHECKING
 
-from nosync.bridge.catalyst import Java, children, items, kind
-from nosync.compile.regrouping import First, Group, Regrouping, results
+from nosync.bridge.catalyst import Catalyst, Java, children, items, kind
+from nosync.compile.regrouping import First, Group, Regrouping, results, total_order
 from nosync.graph.operators import GatheredNode
 from nosync.graph.templates import Branch, Template
 from nosync.kernels.top import By
@@ -74,6 +75,21 @@ def _evaluation(regrouping: Regrouping, gathered: GatheredNode) -> Branch:
     return Branch(results(catalyst, group.keys, regrouping.output, group.ghost), [piece])
 
 
+def _ordered(catalyst: Catalyst, node: Java) -> tuple[Java, Java]:
+    """The functions of a window and their order; row numbers without one are given one."""
+    functions = items(node.windowExpressions())
+    if not node.orderSpec().isEmpty() or not any(map(_is_row_number, functions)):
+        return node.windowExpressions(), node.orderSpec()
+    order = total_order(catalyst, items(children(node)[0].output()))
+    number = catalyst.row_number(items(node.partitionSpec()), order)
+    given = [catalyst.alias(number, one.name(), like=one) if _is_row_number(one) else one for one in functions]
+    return catalyst.seq(given), catalyst.seq(order)
+
+
+def _is_row_number(function: Java) -> bool:
+    return kind(function.child()) == "WindowExpression" and kind(function.child().windowFunction()) == "RowNumber"
+
+
 def _over(node: Java, group: Group) -> Java:
     catalyst, logical = group.catalyst, group.catalyst.logical
     match kind(node):
@@ -82,6 +98,7 @@ def _over(node: Java, group: Group) -> Java:
         case "Filter":
             return group.filter(node.condition())
         case "Window":
-            return logical.Window(node.windowExpressions(), catalyst.seq(group.columns), node.orderSpec(), catalyst.nowhere, node.hint())
+            functions, order = _ordered(catalyst, node)
+            return logical.Window(functions, catalyst.seq(group.columns), order, catalyst.nowhere, node.hint())
     function, limit = node.rankLikeFunction(), node.limit()
     return logical.WindowGroupLimit(catalyst.seq(group.columns), node.orderSpec(), function, limit, catalyst.nowhere)
