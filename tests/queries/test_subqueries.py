@@ -30,6 +30,7 @@ LIMITED = [
     "select * from a where t in (select max(u) from b where b.u = a.t group by e limit 3)",
     "select a.t, count(*) n from a, lateral (select y from b where b.u = a.t limit 2) m group by a.t",
     "select a.k, m.y from a left join lateral (select y from b where b.u = a.t order by y desc nulls last limit 1) m",
+    "select a.k, m.e from a left join lateral (select e from b where b.u = a.t order by y desc nulls last, k, e, z limit 1) m",
 ]
 KEYS = [
     "select (select max(k) from b) as m, count(*) as n from a group by m",

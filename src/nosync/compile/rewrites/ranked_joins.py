@@ -11,7 +11,6 @@ from nosync.bridge.catalyst import Catalyst, Java, children, data_type, items, k
 from nosync.compile.regrouping import orderable
 from nosync.model.errors import Refused
 
-RANKED = ("AsOfJoin", "NearestByJoin")
 BACKWARD = ("GreaterThan", "GreaterThanOrEqual")
 SORTED_BY_SPARK = 14  # parts of an asof join of the releases that say what both sides are sorted by
 

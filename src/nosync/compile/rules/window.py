@@ -5,13 +5,14 @@ Neighbouring windows over the same partitions, and the filters and projections b
 
 Promise: where the query's order leaves rows equal, they go by their columns, left to right, so that row_number, lag or a running
 sum give the same answer whenever they are asked. Ranks and RANGE frames still see them as equal. Of a limit inside a correlated subquery
-Spark makes a row_number that has no order at all, which it would refuse to anybody else: that one goes by the columns alone.
+Spark makes a row_number that may have no order at all, which it would refuse to anybody else: that one goes by the columns alone.
 """
 
 from typing import TYPE_CHECKING
 
 from nosync.bridge.catalyst import Catalyst, Java, children, items, kind
 from nosync.compile.regrouping import First, Group, Regrouping, results, total_order
+from nosync.compile.rewrites.numbered_rows import is_row_number
 from nosync.graph.operators import GatheredNode
 from nosync.graph.templates import Branch, Template
 from nosync.kernels.top import By
@@ -78,16 +79,12 @@ def _evaluation(regrouping: Regrouping, gathered: GatheredNode) -> Branch:
 def _ordered(catalyst: Catalyst, node: Java) -> tuple[Java, Java]:
     """The functions of a window and their order; row numbers without one are given one."""
     functions = items(node.windowExpressions())
-    if not node.orderSpec().isEmpty() or not any(map(_is_row_number, functions)):
+    if not node.orderSpec().isEmpty() or not any(map(is_row_number, functions)):
         return node.windowExpressions(), node.orderSpec()
     order = total_order(catalyst, items(children(node)[0].output()))
     number = catalyst.row_number(items(node.partitionSpec()), order)
-    given = [catalyst.alias(number, one.name(), like=one) if _is_row_number(one) else one for one in functions]
+    given = [catalyst.alias(number, one.name(), like=one) if is_row_number(one) else one for one in functions]
     return catalyst.seq(given), catalyst.seq(order)
-
-
-def _is_row_number(function: Java) -> bool:
-    return kind(function.child()) == "WindowExpression" and kind(function.child().windowFunction()) == "RowNumber"
 
 
 def _over(node: Java, group: Group) -> Java:
