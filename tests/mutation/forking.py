@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 MEMORY_BYTES = 3 << 30
-STILL_SECONDS = 20.0  # without any use of the processor: it waits for something that never comes
+STILL_SECONDS = 10.0  # without any use of the processor: it waits for something that never comes
 OUT_OF_TIME = "out of time"
 DIED = "died"
 FAILED = "failed: "

@@ -27,9 +27,10 @@ Places = dict[str, dict[int, tuple[str, int]]]
 
 @dataclass(slots=True)
 class Reached:
-    """By function, then by line counted from its first: the tests that run it. Of each test the seconds it took."""
+    """By function, then by line counted from its first: the tests that run it. Of each test the seconds it took, and its file's digest."""
 
     lines: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
 
@@ -40,34 +41,41 @@ class Reached:
         found = {test for line in lines for test in known.get(str(line), ())}
         return sorted(found, key=lambda test: (self.seconds[test], test))
 
-    def add(self, part: dict[str, Any]) -> None:
+    def against(self, mutant: Mutant) -> str:
+        """Tells these tests from others: one that has changed may notice what it did not before."""
+        digests = {f"{test} {self.digests[test]}" for test in self.tests(mutant)}
+        return sha256("\n".join(sorted(digests)).encode()).hexdigest()[:16]
+
+    def add(self, part: dict[str, Any], digest: str = "") -> None:
         for function, lines in part["lines"].items():
             known = self.lines.setdefault(function, {})
             for line, tests in lines.items():
                 known.setdefault(line, []).extend(tests)
         self.seconds |= part["seconds"]
+        self.digests |= dict.fromkeys(part["seconds"], digest)
         self.failed += part["failed"]
 
 
 class Reach:
     """Traces what was not traced yet."""
 
-    def __init__(self, cache: Path, say: Callable[[str], None]) -> None:
+    def __init__(self, cache: Path, say: Callable[[str], None], afresh: bool) -> None:
         self.path, self.say = cache / "reach.json", say
-        self.kept: dict[str, dict[str, Any]] = json.loads(self.path.read_text()) if self.path.exists() else {}
+        self.kept: dict[str, dict[str, Any]] = json.loads(self.path.read_text()) if self.path.exists() and not afresh else {}
 
     def of(self, groups: dict[str, dict[str, Test]]) -> Reached:
         """Tests come in groups: by the file that they are in, or by what they import."""
         reached, places = Reached(), _places()
         for group, tests in groups.items():
-            key = f"{group} {self._digest(group)} {len(tests)}"
+            digest = self._digest(group)
+            key = f"{group} {digest} {len(tests)}"
             part = self.kept.get(key, {"lines": {}, "seconds": {}, "failed": list(tests)})
             if part["failed"]:  # or never tried
                 self.kept = {old: found for old, found in self.kept.items() if old.partition(" ")[0] != group}
                 self.kept[key] = self._traced({name: tests[name] for name in part["failed"]}, places, part)
                 self.path.write_text(json.dumps(self.kept))
                 self.say(f"traced {group}")
-            reached.add(self.kept[key])
+            reached.add(self.kept[key], digest)
         return reached
 
     def _traced(self, tests: dict[str, Test], places: Places, part: dict[str, Any]) -> dict[str, Any]:

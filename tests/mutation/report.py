@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from .mutants import Mutant
-from .running import Finding, hung
+from .running import Finding
 
 
 @dataclass(slots=True)
@@ -29,7 +29,7 @@ def count(mutants: Iterable[Mutant], findings: Mapping[str, Finding], judged: Ma
             continue
         if finding.by:
             found.killed += 1
-            found.hung += hung(finding)
+            found.hung += finding.hung
         elif mutant.name in judged:
             found.equivalent += 1
         else:

@@ -5,7 +5,9 @@ Promise: nothing is written into the tree; what was found is kept after every mu
 
 import gc
 import json
-from collections.abc import Callable, Sequence
+import mmap
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +22,7 @@ from .mutants import Mutant, compiled
 from .reach import Reached, Test
 from .targets import PACKAGE
 
-CPU_SECONDS = 4  # more than a test takes without the change, several times over: a mutant that needs it hangs
+CPU_SECONDS = 2  # more than a test takes without the change, several times over: a mutant that needs it hangs
 WALL_SECONDS = 600
 MOST_SECONDS = 4  # of tests that one mutant is shown to
 CONTROLS = 300
@@ -31,7 +33,9 @@ Functions = dict[tuple[str, str], list[FunctionType]]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What became of a mutant: `by` is the test that noticed, or empty. `within` is the source of its function, `against` all tests."""
+    """What became of a mutant: `by` is the test that noticed, after `OUT_OF_TIME` or `DIED` if it did not come to its end, or empty.
+    `within` is the source of the mutant's function, `against` the tests that run its lines.
+    """
 
     name: str
     by: str
@@ -43,9 +47,17 @@ class Finding:
     def survived(self) -> bool:
         return not self.by
 
+    @property
+    def hung(self) -> bool:
+        return self.by.startswith((OUT_OF_TIME, DIED))
+
+    @property
+    def test(self) -> str:
+        return self.by.partition(" in ")[2] if self.hung else self.by
+
 
 class Findings:
-    """What is known from runs before, one JSON object a line; the last one counts."""
+    """What is known from runs before, one JSON object a line; the last one counts. Several processes may add to it at once."""
 
     def __init__(self, cache: Path) -> None:
         self.path = cache / "findings.jsonl"
@@ -102,44 +114,53 @@ def functions_loaded() -> Functions:
 class Runner:
     """Shows one mutant after the other."""
 
-    def __init__(self, functions: Functions, tests: Tests, reached: Reached) -> None:
+    def __init__(self, functions: Functions, tests: Tests, reached: Reached, known: Iterable[Finding]) -> None:
         self.functions, self.tests, self.reached = functions, tests, reached
-        self.noticing: dict[str, set[str]] = {}  # by file, the tests that have noticed something there
+        self.noticed = Counter((finding.name.partition("::")[0], finding.test) for finding in known)  # by file and test, how often
 
     def check(self) -> None:
-        """Raises where tests fail although nothing was changed: then nothing that is found would mean anything."""
+        """Raises where another tree's package was imported, or tests fail although nothing was changed: nothing would mean anything."""
+        if not self.functions:
+            raise RuntimeError(f"nothing was imported from {PACKAGE}")
         seconds = self.reached.seconds
         names = sorted((name for name in seconds if name in self.tests.named and name not in self.reached.failed), key=seconds.__getitem__)
         failing = in_a_copy(lambda: self._failing(names[:CONTROLS]), WALL_SECONDS)
         if failing != SURVIVED:
             raise RuntimeError(f"{failing} fails although nothing was changed")
 
-    def show(self, mutant: Mutant, before: Finding | None, against: str) -> Finding:
-        """To the test that noticed it before, to those that noticed others of its file, to those of its room, to all others that run it."""
-        names = self.chosen(mutant, before.by if before else "")
-        by = in_a_copy(lambda: self._noticed(mutant, names), WALL_SECONDS) if names else SURVIVED
-        if by in self.tests.named:
-            self.noticing.setdefault(mutant.file, set()).add(by)
-        return Finding(mutant.name, "" if by == SURVIVED else by, len(names), mutant.within, against)
+    def show(self, mutant: Mutant, before: Finding | None) -> Finding:
+        names = self.chosen(mutant, before.test if before else "")
+        running = mmap.mmap(-1, 8)  # shared with the copy: the number of the test that is running there
+        by = in_a_copy(lambda: self._noticed(mutant, names, running), WALL_SECONDS) if names else SURVIVED
+        if by in (OUT_OF_TIME, DIED):
+            by += f" in {names[int.from_bytes(running[:])]}"
+        running.close()
+        found = Finding(mutant.name, "" if by == SURVIVED else by, len(names), mutant.within, self.reached.against(mutant))
+        self.noticed[mutant.file, found.test] += 1
+        return found
 
     def chosen(self, mutant: Mutant, first: str) -> list[str]:
-        names, likely, near = self.reached.tests(mutant), self.noticing.get(mutant.file, set()), f"tests/{mutant.file.partition('/')[0]}/"
-        names = [name for name in names if name in self.tests.named]
-        names.sort(key=lambda name: (name != first, name not in likely, not name.startswith(near)))
+        """The test that noticed it before, those that notice most of its file for their time, those of its room, all others that run it."""
+        seconds_of, near = self.reached.seconds, f"tests/{mutant.file.partition('/')[0]}/"
+        names = [name for name in self.reached.tests(mutant) if name in self.tests.named]
+        use = {name: self.noticed[mutant.file, name] / max(seconds_of[name], 0.001) for name in names}
+        names.sort(key=lambda name: (name != first, -use[name], not name.startswith(near)))
         found, seconds = [], 0.0
         for name in names:
-            seconds += self.reached.seconds[name]
+            seconds += seconds_of[name]
             if seconds > MOST_SECONDS:
                 break
             found.append(name)
         return found
 
-    def _noticed(self, mutant: Mutant, names: list[str]) -> str:
+    def _noticed(self, mutant: Mutant, names: list[str], running: mmap.mmap) -> str:
         self.put_in_place(mutant)
-        return self._failing(names)
+        return self._failing(names, running)
 
-    def _failing(self, names: list[str]) -> str:
-        for name in names:
+    def _failing(self, names: list[str], running: mmap.mmap | None = None) -> str:
+        for number, name in enumerate(names):
+            if running is not None:
+                running[:] = number.to_bytes(8)
             end_after(CPU_SECONDS + 4 * self.reached.seconds.get(name, 0.0))
             if not self.tests.named[name]():
                 return name
@@ -151,7 +172,3 @@ class Runner:
         code = compiled(mutant, filename)
         for function in self.functions[filename, mutant.function]:
             function.__code__ = code
-
-
-def hung(finding: Finding) -> bool:
-    return finding.by in (OUT_OF_TIME, DIED)
