@@ -79,7 +79,7 @@ class Reach:
         return reached
 
     def _traced(self, tests: dict[str, Test], places: Places, part: dict[str, Any]) -> dict[str, Any]:
-        known = Reached(part["lines"], part["seconds"])
+        known = Reached(part["lines"], seconds=part["seconds"])
         known.add(json.loads(in_a_copy(lambda: json.dumps(_traced(tests, places)), TRACE_SECONDS)))
         return {"lines": known.lines, "seconds": known.seconds, "failed": known.failed}
 

@@ -127,9 +127,10 @@ def _plan_for(epoch: Epoch, image: Image, survey: Survey, shape: Shape) -> Plan 
     traces = {part: _up_to(epoch, layers) for part, layers in _traces(image)}
     readable = {part: [layer for layer in layers if survey.readable(layer.path)] for part, layers in traces.items()}
     covers = {part: cover(layers, epoch) for part, layers in readable.items()}
+    released = {part: _released(image, shape, part[0]) for part in traces}
     missing: list[LayerInfo] = []
     for part, layers in traces.items():
-        missing += _missing(layers, covers[part], _unreleased(image, shape, part[0]), image.since)
+        missing += _missing(layers, covers[part], released[part], image.since)
     on_loss = {leaf.trace: shape.policy.on_loss(leaf.trace not in shape.unrepeatable) for leaf in missing}
     if "refuse" in on_loss.values():
         return None
@@ -137,7 +138,7 @@ def _plan_for(epoch: Epoch, image: Image, survey: Survey, shape: Shape) -> Plan 
     if not all(_has_input(job, image, survey) and _has_records(job, traces, readable, shape) for job in jobs):
         return None
     needed = {layer.path for part, layers in covers.items() if part[0] not in shape.sinks for layer in layers}
-    needed |= {layer.path for part in traces if part[0] in shape.sinks for layer in _outputs(readable[part], image, shape, part[0])}
+    needed |= {layer.path for part in traces if part[0] in shape.sinks for layer in _outputs(readable[part], released[part])}
     for job in jobs:
         needed |= _below(job, readable, shape)
     needed |= _inputs(image, jobs, epoch)
@@ -167,28 +168,23 @@ def _traces(image: Image) -> Iterable[tuple[TraceRange, list[LayerInfo]]]:
     return (((trace, held), layers) for trace, ranges in image.traces.items() for held, layers in ranges.items())
 
 
-def _unreleased(image: Image, shape: Shape, trace: TraceName) -> Epoch | None:
-    """For the trace of a sink: the first epoch that the sink does not have yet."""
-    sink = shape.sinks.get(trace)
-    return None if sink is None else image.released.get(sink, NO_EPOCH) + 1
+def _released(image: Image, shape: Shape, trace: TraceName) -> Epoch:
+    """For the trace of a sink: up to which epoch the sink has had it; nobody will ask for that again."""
+    return image.released.get(shape.sinks[trace], NO_EPOCH) if trace in shape.sinks else NO_EPOCH
 
 
-def _outputs(layers: Iterable[LayerInfo], image: Image, shape: Shape, trace: TraceName) -> list[LayerInfo]:
-    first = _unreleased(image, shape, trace) or 0
-    return [layer for layer in layers if layer.upper > first]
+def _outputs(layers: Iterable[LayerInfo], released: Epoch) -> list[LayerInfo]:
+    return [layer for layer in layers if layer.upper > released + 1]
 
 
-def _missing(layers: list[LayerInfo], chosen: Iterable[LayerInfo], unreleased: Epoch | None, since: Epoch) -> list[LayerInfo]:
+def _missing(layers: list[LayerInfo], chosen: Iterable[LayerInfo], released: Epoch, since: Epoch) -> list[LayerInfo]:
     """The leaf layers whose updates are in no chosen one. A sink needs only what it has not had.
 
-    Of a merged layer that begins up to epoch `since` the image has forgotten some of the finer ones: it counts among the leaves.
+    Of a merged layer that begins before epoch `since` the image has forgotten some of the finer ones: it counts among the leaves.
     """
     there, fine = list(chosen), leaf_layers(layers)
-    coarse = [layer for layer in layers if layer.lower <= since and layer.upper > layer.lower + 1 and layer not in fine]
-    return [
-        leaf for leaf in (*fine, *coarse)
-        if not any(within(leaf, layer) for layer in there) and (unreleased is None or leaf.upper > unreleased)
-    ]  # fmt: skip
+    leaves = [layer for layer in layers if layer in fine or layer.lower < since]
+    return [leaf for leaf in _outputs(leaves, released) if not any(within(leaf, layer) for layer in there)]
 
 
 Layers = Mapping[TraceRange, list[LayerInfo]]
@@ -218,9 +214,8 @@ def _at_once(leaves: list[LayerInfo]) -> tuple[Recompute, ...]:
 
 
 def _joined(one: Recompute, other: Recompute) -> Recompute:
-    traces = [*one.targets, *(trace for trace in other.targets if trace not in one.targets)]
     none: frozenset[HashRange] = frozenset()
-    targets = {trace: one.targets.get(trace, none) | other.targets.get(trace, none) for trace in traces}
+    targets = {trace: one.targets.get(trace, none) | other.targets.get(trace, none) for trace in (*one.targets, *other.targets)}
     return Recompute(min(one.first, other.first), max(one.last, other.last), targets)
 
 
@@ -238,7 +233,7 @@ def _earlier(job: Recompute, traces: Layers, readable: Layers, shape: Shape) -> 
             if part[0] not in closure or part[0] in shape.sinks or part[0] in shape.records:
                 continue
             before = cover(readable[part], first - 1)
-            gaps = [leaf for leaf in leaf_layers(layers) if leaf.lower < first and not any(within(leaf, layer) for layer in before)]
+            gaps = [leaf for leaf in leaf_layers(layers) if not any(within(leaf, layer) for layer in before)]
             start = min([start, *(leaf.lower for leaf in gaps)])
         if start == first:
             return Recompute(first, job.last, job.targets)
@@ -293,4 +288,4 @@ def _has_input(job: Recompute, image: Image, survey: Survey) -> bool:
 def _inputs(image: Image, jobs: Iterable[Recompute], epoch: Epoch) -> set[str]:
     """Input that must be at hand: of the epochs to recompute, and of those that were opened and not computed."""
     needed = {one for job in jobs for one in epochs(job.first, job.last)} | {one for one in image.opened if one > epoch}
-    return {name for one in needed if one in image.opened for name in image.opened[one].files}
+    return {name for one in needed for name in image.opened[one].files}

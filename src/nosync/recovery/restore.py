@@ -70,7 +70,7 @@ def recover(
     report(Recovery("looking at what is there"))
     image = journal.image.only(shape.feeders)
     done = Recovered(layers=len(image.newest_layers()), epoch=image.epoch)
-    if intact(image, disk, doubted, _needed(image, shape)):
+    if intact(image, disk, doubted, _needed(image)):
         return done
     candidate, chosen = _choose(image, journal.base, journal.after(journal.base), disk, remote, shape, verify, doubted)
     try:
@@ -86,7 +86,7 @@ def check_recoverable(chain: Chain, disk: Disk, remote: Remote | None, shape: Sh
     fenced.
     """
     image = chain.image().only(shape.feeders)
-    if not intact(image, disk, doubted, _needed(image, shape)):
+    if not intact(image, disk, doubted, _needed(image)):
         _choose(image, chain.base, chain.records, disk, remote, shape, verify, doubted)
 
 
@@ -118,14 +118,9 @@ def _why(shape: Shape) -> str:
     return "their input was trimmed" + (", or a function that is not deterministic has made them" if shape.unrepeatable else "")
 
 
-def _needed(image: Image, shape: Shape) -> Iterable[str]:
-    """Besides the newest covers: input of epochs to come, and outputs that sinks have yet to get."""
-    for epoch, entry in image.opened.items():
-        if epoch > image.epoch:
-            yield from entry.files
-    for trace, sink in shape.sinks.items():
-        for layers in image.traces.get(trace, {}).values():
-            yield from (layer.path for layer in layers if layer.upper - 1 > image.released.get(sink, 0))
+def _needed(image: Image) -> Iterable[str]:
+    """Besides the newest covers, which have all outputs in them: input of epochs to come."""
+    return (name for epoch, entry in image.opened.items() if epoch > image.epoch for name in entry.files)
 
 
 @dataclass
@@ -147,7 +142,8 @@ class _Restoration:
         if (kept := _kept(image, chosen)) < image.last_opened:
             self.done.rolled_back = image.last_opened - chosen.opened
             entries += [RolledBack(kept), *(image.opened[epoch] for epoch in epochs(kept + 1, chosen.opened))]
-        before_loss, image = image, self._forgotten(image, chosen)
+        before_loss, image = image, image.copy()
+        image.apply(image.number, Restored(chosen.lost, ()))
         lost, made = list(chosen.lost), list[LayerInfo]()
         for job in chosen.jobs:
             self.report(self.steps.before_job(job))
@@ -180,30 +176,21 @@ class _Restoration:
         return [self.engine.blank(trace, held, job.first, job.last + 1, kinds[trace]) for trace, held in silent]
 
     def _fetch(self, names: Sequence[str], layers: dict[str, LayerInfo]) -> None:
-        if self.remote is None or not names:
-            assert not names
+        if not names:
             return
+        assert self.remote is not None
         self.report(self.steps.before_file(0))
         for number, (name, there) in enumerate(self.remote.download_all(names, self.disk)):
             self.report(self.steps.before_file(number))
             if not there:
                 raise Corrupt(f'"{name}" vanished from the remote', hint="Start again: what is left is surveyed anew.")
             if name in layers and not self.verify(layers[name]):
+                self.disk.delete(name)  # first: nobody verifies again what is here
                 self.remote.delete(name)
-                self.disk.delete(name)
                 raise Corrupt(f'"{name}" on the remote is damaged and was removed there', hint="Start again: it will be recomputed.")
             self.done.fetched_bytes += layers[name].bytes if name in layers else 0
-        self.disk.sync_files(names)
         self.disk.sync_folders(names)
         self.done.fetched = len(names)
-
-    def _forgotten(self, image: Image, chosen: Plan) -> Image:
-        """The image without what was lost."""
-        image = image.copy()
-        if (kept := _kept(image, chosen)) < image.last_opened:
-            image.apply(image.number, RolledBack(kept))
-        image.apply(image.number, Restored(chosen.lost, ()))
-        return image
 
 
 def differing(recorded: Iterable[LayerInfo], made: Sequence[LayerInfo]) -> tuple[TraceName, ...]:
@@ -263,4 +250,3 @@ def _as_of(image: Image, made: Sequence[LayerInfo], job: Recompute, records: fro
         return {held: tuple(recorded({(trace, held): layers}, job, records)) for held, layers in ranges.items()}
 
     return covers
-

@@ -54,9 +54,7 @@ def intact(image: Image, disk: Disk, doubted: frozenset[str], needed: Iterable[s
     closely instead.
     """
     newest = image.newest_layers()
-    if doubted and any(layer.path in doubted for layer in newest):
-        return False
-    if any(disk.size(layer.path) != layer.bytes for layer in newest):
+    if any(layer.path in doubted or disk.size(layer.path) != layer.bytes for layer in newest):
         return False
     return all(disk.exists(name) and name not in doubted for name in needed)
 
@@ -64,11 +62,7 @@ def intact(image: Image, disk: Disk, doubted: frozenset[str], needed: Iterable[s
 def survey(image: Image, disk: Disk, remote: Remote | None, doubted: frozenset[str], verify: Verify) -> Survey:
     """Everything the image names, on both tiers."""
     sizes = disk.sizes(LAYERS)
-    home = {
-        layer.path
-        for layer in image.layers()
-        if sizes.get(layer.path) == layer.bytes and (layer.path not in doubted or verify(layer))
-    }
+    home = {layer.path for layer in image.layers() if sizes.get(layer.path) == layer.bytes and (layer.path not in doubted or verify(layer))}
     there: set[str] = set()
     if remote is not None:
         there = {*layers_there(remote, image), *remote.sizes(INPUT)}
