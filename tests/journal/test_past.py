@@ -10,10 +10,10 @@ import pytest
 from nosync.journal.entries import Computed, Merged, Opened
 from nosync.journal.journal import Journal
 from nosync.journal.names import SEGMENTS
-from nosync.journal.past import TieredReader, image_at, openings, recent_image, rolled_openings_of, whole_image
+from nosync.journal.past import TieredReader, image_at, openings, recent_image, rolled_openings_of, whole_image, whole_segments
 from nosync.journal.rolling import Roller
 from nosync.journal.taken import next_tile, taken_from
-from nosync.model.errors import Unavailable
+from nosync.model.errors import Corrupt, Unavailable
 from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
 from nosync.model.run import Runner
@@ -105,3 +105,19 @@ def test_who_reads_the_past_holds_up_nobody(journal: Journal) -> None:
     image, base = journal.snapshot()
     journal.append(Opened(41, 0.0, {}))
     assert (image.last_opened, journal.image.last_opened, base) == (40, 41, journal.base)
+
+
+READERS_OF_RECORDS = ("everything", "the recent past", "all openings", "some openings", "what was taken")
+
+
+@pytest.mark.parametrize("read", [READERS[name] for name in READERS_OF_RECORDS], ids=READERS_OF_RECORDS)
+def test_a_past_that_is_torn_everywhere_is_missed(journal: Journal, read: Callable[[Journal, TieredReader], Any]) -> None:
+    for folder in ("journal/openings", "journal/taken"):
+        for name in journal.disk.sizes(folder):
+            journal.disk.delete(name)
+    for name in journal.disk.sizes(SEGMENTS):
+        journal.disk.replace(name, b"torn")
+    with pytest.raises(Corrupt, match="are in no segment"):
+        read(journal, TieredReader(journal.disk))
+    with pytest.raises(Corrupt, match="are in no segment"):
+        whole_segments(TieredReader(journal.disk), journal.base)

@@ -1,17 +1,32 @@
 """What was taken is summed up, whatever was rolled up, rolled back, torn or lost; and the summary reads little."""
 
+import json
 import random
 from pathlib import Path
 
 import pytest
+import xxhash
 
 from nosync.journal.chain import read_chain
 from nosync.journal.entries import Computed, Opened, RolledBack
 from nosync.journal.journal import Journal
-from nosync.journal.names import TAKEN
+from nosync.journal.names import SEGMENTS, TAKEN, numbers_in
 from nosync.journal.past import TieredReader
 from nosync.journal.rolling import Roller
-from nosync.journal.taken import Taken, taken_from, tiles
+from nosync.journal.taken import (
+    Marks,
+    Taken,
+    TakenSummary,
+    digests,
+    from_bytes,
+    gathered,
+    joined,
+    next_tile,
+    taken_files,
+    taken_from,
+    tiles,
+    to_bytes,
+)
 from nosync.model.run import this_process
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
@@ -107,3 +122,60 @@ def test_tiles_are_as_few_as_possible_and_have_no_gap() -> None:
     assert tiles(names, 14) == [names[3], names[2]]
     assert tiles(names, 13) == [names[4], names[2]]
     assert tiles(names, 15) is None and tiles(names, 0) == []
+
+
+def test_what_was_rolled_back_was_not_taken() -> None:
+    opened = [Opened(epoch, 0.0, {"files": {"names": [str(epoch)]}}) for epoch in (1, 2, 3)]
+    found, floor = gathered([*opened, RolledBack(2), RolledBack(1), Opened(2, 0.0, {"files": {"names": ["again"]}})], MARKS_OF)
+    assert (found.highest, found.latest, floor) == (2, {"files": {"names": ["again"]}}, 1)
+    assert Marks([found.marks["files"]]).among(["1", "2", "3", "again"]) == {"1", "again"}
+    assert gathered(opened[:1], MARKS_OF)[1] is None and gathered([], MARKS_OF)[0] == TakenSummary()
+
+
+def test_neighbours_know_what_both_took() -> None:
+    older, newer = (
+        gathered([Opened(epoch, 0.0, {source: {"names": [str(epoch)]}})], {source: MARKS_OF["files"]})[0]
+        for epoch, source in ((7, "a"), (3, "b"))
+    )
+    found = joined(older, newer)
+    assert found.highest == 7 and found.latest == {"a": {"names": ["7"]}, "b": {"names": ["3"]}}
+    assert {name: Marks([marks]).among(["7", "3"]) for name, marks in found.marks.items()} == {"a": {"7"}, "b": {"3"}}
+
+
+def test_nothing_is_among_no_marks_and_no_texts_are_among_any() -> None:
+    assert Marks().among(["a"]) == set() == Marks([digests(["a"])]).among([])
+
+
+@pytest.mark.parametrize(
+    ("latest", "counts", "marks"),
+    [({"s": "no slice"}, {}, b""), ({}, {"s": 2}, b"m" * 16), ({}, {"s": 0}, b""), ({}, {"s": "1"}, b"m" * 16), ({}, ["s"], b"m" * 16)],
+)
+def test_a_summary_that_is_whole_and_says_what_none_says_is_not_believed(latest: object, counts: object, marks: bytes) -> None:
+    def content(facts: bytes) -> bytes:
+        body = facts + b"\n" + marks
+        return xxhash.xxh3_64_hexdigest(body).encode() + b"\n" + body
+
+    assert from_bytes(content(json.dumps({"highest": 1, "latest": latest, "counts": counts}).encode())) is None
+    assert from_bytes(content(b"no json")) is None
+    assert from_bytes(to_bytes(TakenSummary())) == TakenSummary()
+
+
+def test_tiles_alone_are_read_where_they_are_whole_and_records_where_one_is_not(tmp_path: Path) -> None:
+    journal = grown(tmp_path, 12, 4)
+    reader = TieredReader(journal.disk)
+    found = taken_files(reader, journal.base)
+    assert found and all(name.startswith(TAKEN) for name in found)
+    journal.disk.replace(min(found), b"torn")
+    assert all(name.startswith(SEGMENTS) for name in taken_files(reader, journal.base))
+
+
+def test_after_a_roll_back_one_tile_is_made_of_everything(tmp_path: Path) -> None:
+    journal = grown(tmp_path, 12, 4)
+    reader, first = TieredReader(journal.disk), journal.number
+    journal.append(RolledBack(2))
+    take(journal, 3)
+    name, content, inside = next_tile(reader, journal.after(journal.base), MARKS_OF)
+    assert numbers_in(name) == (1, journal.number) and journal.number > first
+    tile = from_bytes(content)
+    assert tile is not None and tile.highest == 3 and len(tile.marks["files"]) == 6
+    assert sorted(inside) == sorted(tiles(journal.disk.sizes(TAKEN), journal.base) or [])
