@@ -24,8 +24,17 @@ def test_a_home_may_be_new_empty_begun_or_in_use(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs/.0123456789abcdef0123456789abcdef").write_bytes(b"")
     (tmp_path / ".0123456789abcdef0123456789abcdef").write_bytes(b"")
-    (tmp_path / "lost+found").mkdir()
+    for name in ("lost+found", "journal", "input", "layers"):
+        (tmp_path / name).mkdir()
     refuse_foreign_folder(tmp_path)
     LocalDisk(tmp_path).create(run_name(1), b"{}")
     (tmp_path / "notes.txt").write_text("mine")
     refuse_foreign_folder(tmp_path)
+
+
+def test_runs_of_something_else_make_no_home(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs/experiment-1").write_text("mine")
+    (tmp_path / "train.py").write_text("mine")
+    with pytest.raises(Invalid, match=r'it holds "train\.py"'):
+        refuse_foreign_folder(tmp_path)

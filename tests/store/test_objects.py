@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from threading import Barrier
 
@@ -156,3 +157,22 @@ def test_files_are_fetched_many_at_once_and_reported_in_their_order(slow: Object
         slow.create(name, name.encode())
     assert list(slow.download_all(names, disk)) == [(name, name != names[-1]) for name in names]
     assert disk.read_all(names) == {name: name.encode() for name in names[:-1]}
+
+
+def test_a_large_object_is_read_in_parts_and_a_small_one_at_once() -> None:
+    bucket = CloudBucket("memory", MemoryStore())
+    for size, parts in ((1, 1), (PART, 1), (PART + 1, 2), (2 * PART, 2)):
+        bucket.put("a", iter([bytes(size)]), large=True)
+        assert [len(part) for part in bucket.parts("a")] == [min(PART, size - start) for start in range(0, size, PART)]
+        assert len(list(bucket.parts("a"))) == parts
+
+
+@pytest.mark.parametrize(("answer", "raises"), [("NoSuchKey: the key does not exist", False), ("NoSuchBucket: no such bucket", True)])
+def test_what_is_not_there_is_deleted_unless_its_bucket_is_missing(monkeypatch: pytest.MonkeyPatch, answer: str, raises: bool) -> None:
+    def missing(*_: object) -> None:
+        raise FileNotFoundError(answer)
+
+    monkeypatch.setattr("nosync.store.bucket.obstore.delete", missing)
+    bucket = CloudBucket("memory", MemoryStore())
+    with pytest.raises(Unavailable, match="NoSuchBucket") if raises else nullcontext():
+        bucket.delete("a")

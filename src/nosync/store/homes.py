@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nosync.journal.names import INPUT, LAYERS, RUNS
+from nosync.journal.names import INPUT, LAYERS, RUNS, own
 from nosync.model.errors import Invalid
 from nosync.store.disk import BEGINNING
 
@@ -11,10 +11,9 @@ OWN = {RUNS, "journal", LAYERS, INPUT, "synced", "suspect", "pace", "lost+found"
 
 def refuse_foreign_folder(folder: Path) -> None:
     """Refuses a folder that holds something else and is not a home: files of ours come and go in there."""
-    if any(folder.glob(f"{RUNS}/*")):
+    if own(f"{RUNS}/{path.name}" for path in folder.glob(f"{RUNS}/*")):
         return
-    others = [path.name for path in folder.glob("*") if path.name not in OWN]
-    others += [path.name for path in folder.glob(".*") if not BEGINNING.fullmatch(path.name)]
+    others = [path.name for path in folder.glob("*") if path.name not in OWN and not BEGINNING.fullmatch(path.name)]
     if others:
         raise Invalid(
             f'"{folder}" is not the home of a flow, and not empty: it holds "{min(others)}"',
