@@ -129,7 +129,7 @@ def layers_are_not_shipped() -> Any:
     return _blind(Link, "upload", lambda name: name.startswith("layers/"), lambda *_: 0)
 
 
-@mutation(513)
+@mutation(1228)
 def the_remote_is_believed_before_it_is_synced() -> Any:
     return patch.object(Link, "trust", lambda self: None)
 
