@@ -10,6 +10,7 @@ import click
 from nosync.cli.explain import explain
 from nosync.cli.fsck import fsck
 from nosync.cli.output import text_of
+from nosync.cli.rescale import rescale
 from nosync.cli.run import run
 from nosync.cli.show import show
 from nosync.cli.skip import skip
@@ -33,5 +34,5 @@ def main() -> None:
     """Durable, time-travelling state for PySpark streams."""
 
 
-for command in (run, status, show, explain, fsck, skip):
+for command in (run, status, show, explain, fsck, skip, rescale):
     main.add_command(command)

@@ -13,10 +13,18 @@ from nosync.cli.recovering import RecoveryDisplay
 from nosync.runtime.change import CHOICES
 
 
+def _shards(context: click.Context, option: click.Parameter, said: str | None) -> int | str | None:
+    if said is None or said == "auto":
+        return said
+    if not said.isdecimal() or not int(said):
+        raise click.BadParameter(f"{said} is neither a number of shards nor auto")
+    return int(said)
+
+
 @click.command()
 @click.argument("file", metavar="FLOW.py", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--home", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder of the state; made if missing.")
-@click.option("--shards", type=click.IntRange(min=1), help="Number of shards of a new home.")
+@click.option("--shards", callback=_shards, metavar="N|auto", help="Number of shards from here on; auto: by cores and load.")
 @click.option("--available-now", is_flag=True, help="Process what is there, then end.")
 @click.option("--remote", metavar="URL", help="Also keep a copy there (s3://..., gs://..., az://..., file:///...).")
 @click.option("--recover-within", metavar="DURATION", help='How soon a recovery from the remote shall be done, as "5s".')
@@ -27,7 +35,7 @@ from nosync.runtime.change import CHOICES
 def run(
     file: Path,
     home: Path,
-    shards: int | None,
+    shards: int | str | None,
     available_now: bool,
     remote: str | None,
     recover_within: str | None,

@@ -6,20 +6,23 @@ from typing import Any
 
 from nosync.journal.names import layer_path
 from nosync.model.errors import Corrupt
+from nosync.model.hash_range import HashRange
 from nosync.model.layers import LayerInfo
 from nosync.state.expiry import Expired
 from nosync.state.layer import open_layer, verify, write_layer
 from nosync.state.merge import merge_diffs, merge_upserts, union_schema
+from nosync.state.slicing import opened
 from nosync.tiers.background import arguments, lower_priority
 
 LOWEST = 19
 
 
 def merge(home: str, flow: str, run: str, order: dict[str, Any]) -> LayerInfo:
-    """One layer for the whole range of the given neighbours, newest first. The result is a function of its inputs."""
-    infos = [LayerInfo.from_json(text) for text in order["layers"]]
-    newest, oldest = infos[0], infos[-1]
-    layers = [verify(open_layer(home, info)) for info in infos]
+    """One layer for all epochs of the given neighbours in a range, newest first. The result is a function of its inputs."""
+    infos, held = [LayerInfo.from_json(text) for text in order["layers"]], HashRange.parse(order["range"])
+    newest, lower = infos[0], min(info.lower for info in infos)
+    slices = zip(infos, map(HashRange.parse, order["slices"]), strict=True)
+    layers = opened(slices, lambda info: verify(open_layer(home, info)))
     expired = Expired(**order["expired"]) if order.get("expired") else None
     if newest.kind == "upserts":
         merged = merge_upserts(layers, drop_tombstones=order["bottom"], expired=expired)
@@ -27,12 +30,12 @@ def merge(home: str, flow: str, run: str, order: dict[str, Any]) -> LayerInfo:
         merged = merge_diffs(layers, expired=expired)
     return write_layer(
         home,
-        layer_path(newest.trace, newest.range, oldest.lower, newest.upper, run),
+        layer_path(newest.trace, held, lower, newest.upper, run),
         merged,
         flow=flow,
         trace=newest.trace,
-        range=newest.range,
-        lower=oldest.lower,
+        range=held,
+        lower=lower,
         upper=newest.upper,
         kind=newest.kind,
         run=run,

@@ -8,18 +8,20 @@ has nothing to merge never pays for it.
 import json
 import subprocess
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import IO
 
 from nosync.journal.image import Image
 from nosync.model.errors import Corrupt, Unavailable
+from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch, TraceName
-from nosync.model.layers import LayerInfo
+from nosync.model.layers import Covers, LayerInfo, TraceRange
+from nosync.model.shards import shard_ranges
 from nosync.model.watermark import Expiry
 from nosync.recovery.suspicion import START_AGAIN
-from nosync.state.spine import plan_merge
+from nosync.state.spine import Level, levels, plan_merge
 from nosync.tiers.background import close_pipes, spawn
 
 Expiries = Mapping[TraceName, Expiry]
@@ -116,23 +118,32 @@ class Merger:
 def next_merge(
     image: Image, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES
 ) -> dict[str, object] | None:
-    """The merge that shortens the longest cover, or None; of equally long ones, where the merged layer may stand for its inputs. Outputs of
-    sinks stay epoch by epoch: they are `unmerged`.
+    """The merge that shortens the longest cover of a shard, or None; of equally long ones, where the merged layer may stand for its inputs.
+    Outputs of sinks stay epoch by epoch: they are `unmerged`. What earlier shards have left is merged into layers of those of today.
     """
-    best: tuple[tuple[int, bool], tuple[LayerInfo, ...], bool] | None = None
+    best: tuple[tuple[int, bool], TraceRange, Sequence[Level], Level] | None = None
     for trace, covers in image.newest.items():
-        for found in covers.values() if trace not in unmerged else ():
-            layers = plan_merge(found)
-            if not layers:
+        for shard in _shards(image, covers) if trace not in unmerged else ():
+            found = levels(covers, shard)
+            chosen = plan_merge(found)
+            if not chosen:
                 continue
-            use = (len(found), image.kept.stands_alone(layers[-1].lower, layers[0].upper))
+            use = (len(found), image.kept.stands_alone(chosen[-1].lower, chosen[0].upper))
             if best is None or use > best[0]:
-                best = (use, layers, layers[-1] == found[-1])
+                best = (use, (trace, shard), chosen, found[-1])
     if best is None:
         return None
-    _, layers, bottom = best
-    expiry = expiries.get(layers[0].trace) if bottom else None
-    return {"layers": [layer.to_json() for layer in layers], "bottom": bottom, "expired": _expired(expiry, layers[0].upper, image)}
+    _, (trace, shard), merged, oldest = best
+    bottom, slices = merged[-1] == oldest, [one for level in merged for one in level.slices]
+    expiry = expiries.get(trace) if bottom else None
+    return {
+        "layers": [layer.to_json() for layer, _ in slices], "slices": [str(part) for _, part in slices], "range": str(shard),
+        "bottom": bottom, "expired": _expired(expiry, merged[0].upper, image),
+    }  # fmt: skip
+
+
+def _shards(image: Image, covers: Covers) -> Iterable[HashRange]:
+    return shard_ranges(image.declared.shards) if image.declared else covers
 
 
 def _expired(expiry: Expiry | None, upper: Epoch, image: Image) -> dict[str, object] | None:

@@ -29,6 +29,7 @@ from nosync.model.ladder import Keep, ladder_of
 from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.quoting import check_name, quoted
 from nosync.model.safety import Release
+from nosync.model.scaling import FIXED, FOLLOW
 from nosync.model.sink import BoundSink, Promise, Sink
 from nosync.model.source import Source
 from nosync.observe.drawing import drawn
@@ -36,6 +37,7 @@ from nosync.observe.text import in_words
 from nosync.runtime.change import CHOICES, OnChange, OtherSettings
 from nosync.runtime.durability import durability_of
 from nosync.runtime.program import Program
+from nosync.runtime.rescaling import check_shards
 from nosync.runtime.run import Run
 from nosync.runtime.trigger import trigger_of
 from nosync.sources import rejection
@@ -219,7 +221,7 @@ class Flow:
     def start(
         self,
         home: str | Path,
-        shards: int | None = None,
+        shards: int | Literal["auto"] | None = None,
         trigger: dict[str, Any] | str | None = None,
         remote: str | None = None,
         recover_within: str | None = None,
@@ -231,7 +233,8 @@ class Flow:
         """Starts the flow on a home folder; one that was used before goes on where it stopped, and a run that is still going there is
         fenced.
 
-        `shards` (default: one per core) is fixed with the first start. `trigger` is as for `DataStreamWriter.trigger`. `remote`
+        `shards` (default: one per core, or as many as the home has) may be another number with each start, and `run.rescale` changes it
+        meanwhile; with "auto" it follows cores and load. `trigger` is as for `DataStreamWriter.trigger`. `remote`
         ("s3://...", "file://...") also keeps a copy that survives the loss of the disk; `recover_within="5s"` says how soon a recovery from
         it shall be done. The stream waits only when more than `max_unshipped_bytes` are not yet where they shall be. A home that has a
         remote is not started without it, unless `remote=ns.NO_REMOTE` says so.
@@ -249,8 +252,9 @@ class Flow:
         """
         if not self._sources:
             raise Invalid(f'flow "{self.name}" has no source', hint="Add one with flow.source(...).")
-        if shards is not None and shards < 1:
-            raise Invalid(f"shards={shards} is not possible", hint="Pass 1 or more.")
+        scaling, shards = (FOLLOW, None) if shards == "auto" else (FIXED, shards)
+        if shards is not None:
+            check_shards(shards)
         if self._run is not None and self._run.isActive:
             raise Conflict(f'flow "{self.name}" is already running', hint="Stop that run first, or declare another flow for another home.")
         durability = durability_of(remote, recover_within, max_unshipped_bytes)
@@ -261,7 +265,7 @@ class Flow:
         if "://" in str(home):
             raise Invalid(f'home="{home}" is no folder of this machine', hint=f'Pass a local folder, and remote="{home}" beside it.')
         ladder = None if keep is None else ladder_of(keep)
-        program = replace(self.program(), on_other_settings=on_other_settings, policy=durability.policy, keep=ladder)
+        program = replace(self.program(), on_other_settings=on_other_settings, policy=durability.policy, keep=ladder, scaling=scaling)
         with IN_USE.by(self.name, self._given) as use:
             self._run = use.run = Run(program, Path(home), shards, trigger_of(trigger), durability, on_change)
         return self._run

@@ -24,9 +24,10 @@ from nosync.model.moment import At
 from nosync.model.picture import Picture
 from nosync.model.status import Status
 from nosync.model.store import Store
-from nosync.state.cover import cover
+from nosync.state.cover import cover, pieces, slices
 from nosync.state.layer import open_layer, verify
 from nosync.state.leaves import leaf_layers, within
+from nosync.state.slicing import opened
 from nosync.store.disk import LocalDisk
 
 
@@ -80,8 +81,8 @@ class Home:
         record = find_view(self._records, name)
         covers = covers_at(self.image, record, name, self.resolve(at), self.past)
         first = () if any(held.contains(0) for held in covers) else ((),)
-        for number, found in enumerate([*first, *(covers[held] for held in sorted(covers))] if self.epoch else ()):
-            layers = [verify(open_layer(self.path, layer)) for layer in found]
+        for number, found in enumerate([*first, *(slices(covers, held) for held in sorted(covers))] if self.epoch else ()):
+            layers = opened(found, lambda layer: verify(open_layer(self.path, layer)))
             with reading(f'view "{name}"', "Its layers do not fit what the journal says of it. `nosync fsck HOME` says what is there."):
                 yield from rows(record, layers, owns_whole=number == 0)
 
@@ -120,9 +121,12 @@ class Past:
         return openings(TieredReader(self.disk, self.remote), self.base, ())
 
     def merges(self, trace: TraceName, held: HashRange) -> list[LayerInfo]:
-        """All layers of a range of a trace that were rolled up, those merged long after their epochs too; none where records are lost."""
+        """All layers of a trace that have a range of hashes and were rolled up, those merged long after their epochs too; none where
+        records are lost.
+        """
         with suppress(Corrupt):
-            return whole_image(TieredReader(self.disk, self.remote), self.base, ()).traces.get(trace, {}).get(held, [])
+            written = whole_image(TieredReader(self.disk, self.remote), self.base, ()).traces.get(trace, {})
+            return [layer for around, layers in written.items() if held.within(around) for layer in layers]
         return []
 
     def has(self, layer: LayerInfo) -> bool:
@@ -143,7 +147,8 @@ def covers_at(image: Image, record: ViewRecord, name: str, at: Epoch | None, pas
         hint = f"Ask for epoch {begun.epoch} or later: the view came with a changed program then."
         raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=hint)
     known = past.image_at(image, epoch, begun.number if begun else NO_RECORD)
-    for layers in known.traces.get(record.trace, {}).values():
+    by_piece = pieces(known.traces.get(record.trace, {}))
+    for layers in by_piece.values():
         spanning = next((layer for layer in leaf_layers(layers) if layer.lower <= epoch < layer.upper - 1), None)
         if spanning is not None:
             hint = f"Ask for epoch {spanning.lower - 1} or {spanning.upper - 1}: those between were computed at once after a failure."
@@ -153,8 +158,8 @@ def covers_at(image: Image, record: ViewRecord, name: str, at: Epoch | None, pas
         return covers
     for held, chosen in covers.items():
         if not all(past.has(layer) for layer in chosen):
-            later = [*image.traces.get(record.trace, {}).get(held, ()), *past.merges(record.trace, held)]
-            covers[held] = _readable(known.traces[record.trace][held], later, chosen, name, epoch, past)
+            newer = [layer for layer in image.layers() if layer.trace == record.trace and held.within(layer.range)]
+            covers[held] = _readable(by_piece[held], [*newer, *past.merges(record.trace, held)], chosen, name, epoch, past)
     return covers
 
 

@@ -12,6 +12,7 @@ from nosync.model.errors import LONGEST, MALFORMED, Internal
 from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName
 from nosync.model.layers import LayerInfo
 from nosync.model.policies.log_structured import LOG_STRUCTURED
+from nosync.model.shards import POSSIBLE_SHARDS
 from nosync.model.source import Slice
 from nosync.model.store import is_own_name
 
@@ -19,7 +20,8 @@ from nosync.model.store import is_own_name
 @dataclass(frozen=True, slots=True)
 class Declared:
     """What the home belongs to: written once, and again when a run starts with another program (see `TakenOver`). Traces that it does
-    not name are dropped; their names, and those of the operators that kept them, are `retired`, and never used again.
+    not name are dropped; their names, and those of the operators that kept them, are `retired`, and never used again. `shards` are those
+    of then; others come with `Rescaled`.
 
     `fingerprints` say of each operator and view that keeps state what it computes; `feeders` of each trace which ones it is computed from,
     `stepwise` which traces must be recomputed epoch by epoch, `unrepeatable` which cannot be at all, `records` where what those emitted is
@@ -172,6 +174,15 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
+class Rescaled:
+    """From an epoch on, the hash space is cut into so many shards. Layers keep the ranges that they were written with."""
+
+    epoch: Epoch
+    shards: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Thinned:
     """From here on, the state can be read as of epochs from `since` on (see `retention.Kept`), and of those before as of what could be read
     so far, but for `gone`. `among` are those of them that were behind the `since` before.
@@ -213,7 +224,7 @@ class GivenUp:
 
 Entry = (
     Declared | Started | Opened | Computed | Merged | Restored | TakenOver | RolledBack | Reached | Releasing | Released | Trimmed | Swept
-    | Skipped | Thinned | Keeping | Pinned | Unpinned | GivenUp
+    | Skipped | Thinned | Keeping | Pinned | Unpinned | GivenUp | Rescaled
 )  # fmt: skip
 KINDS: dict[str, type[Entry]] = {kind.__name__.lower(): kind for kind in get_args(Entry)}
 
@@ -247,6 +258,8 @@ def from_json(text: dict[str, Any]) -> Entry:
             values |= {name: tuple(values[name]) for name in ("among", "gone")}
         case "givenup":
             values["paths"] = tuple(values["paths"])
+        case "rescaled" if values["shards"] not in POSSIBLE_SHARDS:
+            raise ValueError(f"{values['shards']} shards are not possible")
     kind = KINDS[text["entry"]]
     for name, value in values.items():
         if not CHECKS[kind][name](value):

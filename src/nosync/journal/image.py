@@ -20,6 +20,7 @@ from nosync.journal.entries import (
     Reached,
     Released,
     Releasing,
+    Rescaled,
     Restored,
     RolledBack,
     Skipped,
@@ -35,7 +36,7 @@ from nosync.model.identifiers import NO_EPOCH, NO_RECORD, Epoch, RecordNumber, T
 from nosync.model.layers import Covers, LayerInfo
 from nosync.model.retention import ALL_EPOCHS, Kept
 from nosync.model.watermark import newest
-from nosync.state.cover import cover
+from nosync.state.cover import covers_of, with_layer
 
 RECENT = 16  # epochs whose event times are kept
 MOST_TIMES = 4096  # of epochs, in a roll-up
@@ -146,6 +147,8 @@ class Image:
                 self.pins.pop(entry.name, None)
             case GivenUp():
                 self._lose(frozenset(entry.paths))
+            case Rescaled():
+                self.declared = replace(self.declared, shards=entry.shards) if self.declared else None
 
     def _reached_at_most(self, epoch: Epoch) -> None:
         """What comes after is on no tier until a run says so."""
@@ -155,42 +158,32 @@ class Image:
         """Adds layers to their traces, and to the newest covers in the place of what they collapse."""
         for layer in layers:
             self.traces.setdefault(layer.trace, {}).setdefault(layer.range, []).append(layer)
-            covers = self.newest.setdefault(layer.trace, {})
-            known = covers.get(layer.range, ())
-            newer = tuple(other for other in known if other.lower >= layer.upper)
-            older = tuple(other for other in known if other.upper <= layer.lower)
-            covers[layer.range] = (*newer, layer, *older)
+            self.newest[layer.trace] = with_layer(self.newest.get(layer.trace, {}), layer)
             self.kept_layers += 1
             self.kept_bytes[layer.trace] = self.kept_bytes.get(layer.trace, 0) + layer.bytes
 
     def _replace(self, layers: Iterable[LayerInfo]) -> None:
         """Adds layers that need not fit between the others; covers are put together anew."""
-        for layer in layers:
+        changed = list(layers)
+        for layer in changed:
             known = self.traces.setdefault(layer.trace, {}).setdefault(layer.range, [])
             if all(layer.path != other.path for other in known):
                 known.append(layer)
                 self.kept_layers += 1
                 self.kept_bytes[layer.trace] = self.kept_bytes.get(layer.trace, 0) + layer.bytes
-            self._cover_anew(layer.trace, layer.range)
-
-    def _cover_anew(self, trace: TraceName, held: HashRange) -> None:
-        found = cover(self.traces[trace][held], self.epoch)
-        covers = self.newest.setdefault(trace, {})
-        if found:
-            covers[held] = found
-        else:
-            covers.pop(held, None)
+        for trace in {layer.trace for layer in changed}:
+            self.newest[trace] = covers_of(self.traces[trace], self.epoch)
 
     def _lose(self, paths: frozenset[str]) -> None:
         """Covers are put together anew from what is left; the gaps are filled by the layers that come with the same entry."""
         for trace, ranges in self.traces.items():
-            for held, layers in ranges.items():
-                left = [layer for layer in layers if layer.path not in paths]
-                if len(left) < len(layers):
-                    self.kept_layers -= len(layers) - len(left)
-                    self.kept_bytes[trace] -= sum(layer.bytes for layer in layers if layer.path in paths)
-                    ranges[held] = left
-                    self._cover_anew(trace, held)
+            lost = [layer for layers in ranges.values() for layer in layers if layer.path in paths]
+            if lost:
+                self.kept_layers -= len(lost)
+                self.kept_bytes[trace] -= sum(layer.bytes for layer in lost)
+                for held, layers in ranges.items():
+                    ranges[held] = [layer for layer in layers if layer.path not in paths]
+                self.newest[trace] = covers_of(ranges, self.epoch)
 
     def _keep(self, traces: frozenset[TraceName]) -> None:
         """Drops what a new program has no use for; a declaration that names no traces leaves all."""
@@ -228,10 +221,11 @@ class Image:
                 totals[name] = totals.get(name, 0) + sign * count
 
     def covers(self, trace: TraceName, at: Epoch) -> Covers:
-        """By range of hashes, the layers that hold the trace's state as of an epoch (from `since` on), newest first."""
+        """By range of hashes, the layers that hold the trace's state as of an epoch (from `since` on), newest first. Ranges do not
+        overlap; of wider layers the part in the range is meant."""
         if at == self.epoch:
             return dict(self.newest.get(trace, {}))
-        return {held: found for held, layers in self.traces.get(trace, {}).items() if (found := cover(layers, at))}
+        return covers_of(self.traces.get(trace, {}), at)
 
     def seen_before(self, epoch: Epoch) -> dict[str, int]:
         """The newest event time, by source, that epochs before this one have brought. Known for new epochs and for the ends of layers."""
@@ -246,7 +240,9 @@ class Image:
         return max(self.opened, default=self.epoch)
 
     def newest_layers(self) -> list[LayerInfo]:
-        return [layer for covers in self.newest.values() for found in covers.values() for layer in found]
+        """Each once, also where it is read in several pieces."""
+        layers = (layer for covers in self.newest.values() for found in covers.values() for layer in found)
+        return list({layer.path: layer for layer in layers}.values())
 
     def layers(self) -> list[LayerInfo]:
         """All layers of the traces, as far back as they are known."""
@@ -256,8 +252,9 @@ class Image:
         """Leaves the newest covers, and what it takes to read epochs from the one before `keep_from` on."""
         since = min(self.epoch, Epoch(keep_from - 1))
         for trace, ranges in self.traces.items():
+            covers = (self.newest.get(trace, {}), covers_of(ranges, since))
+            needed = {layer.path for known in covers for found in known.values() for layer in found}
             for held, layers in ranges.items():
-                needed = {layer.path for layer in (*self.newest.get(trace, {}).get(held, ()), *cover(layers, since))}
                 ranges[held] = [layer for layer in layers if layer.lower >= keep_from or layer.path in needed]
         for known in (self.opened, self.opened_in, self.computed, self.computed_in):
             for epoch in [epoch for epoch in known if epoch < keep_from]:

@@ -5,6 +5,8 @@ from typing import Any
 from nosync.journal.entries import Computed, Declared, Entry, Opened, Started, Thinned, from_json, to_json
 from nosync.journal.image import Begun, Image
 from nosync.journal.typed import checks_of
+from nosync.model.hash_range import HashRange
+from nosync.model.identifiers import TraceName
 from nosync.model.layers import LayerInfo
 from nosync.model.retention import Kept
 
@@ -34,7 +36,9 @@ def to_text(image: Image) -> dict[str, Any]:
     text["recent"] = [to_json(entry) for entry in image.opened.values()] + [to_json(entry) for entry in image.computed.values()]
     text["opened_in"], text["computed_in"] = list(image.opened_in.items()), list(image.computed_in.items())
     text["layers"] = [layer.to_json() for layer in image.layers()]
-    text["newest"] = [layer.path for layer in image.newest_layers()]
+    text["newest"] = {
+        trace: {str(held): [layer.path for layer in found] for held, found in covers.items()} for trace, covers in image.newest.items()
+    }
     return text
 
 
@@ -58,14 +62,11 @@ def from_text(text: dict[str, Any]) -> Image:
     for name in (*_PLAIN, "swept", "seen", "times", "opened_in", "computed_in"):
         if not _CHECKS[name](getattr(image, name)):
             raise ValueError(f'"{name}" of a roll-up has another type than it should')
-    newest = set(text["newest"])
+    known: dict[str, LayerInfo] = {}
     for layer in map(LayerInfo.from_json, text["layers"]):
         image.traces.setdefault(layer.trace, {}).setdefault(layer.range, []).append(layer)
-        if layer.path in newest:
-            covers = image.newest.setdefault(layer.trace, {})
-            covers[layer.range] = (*covers.get(layer.range, ()), layer)
-    for covers in image.newest.values():
-        for held, found in covers.items():
-            covers[held] = tuple(sorted(found, key=lambda layer: -layer.upper))
+        known[layer.path] = layer
+    for trace, covers in text["newest"].items():
+        image.newest[TraceName(trace)] = {HashRange.parse(held): tuple(known[path] for path in paths) for held, paths in covers.items()}
     return image
 

@@ -11,7 +11,7 @@ from nosync.model.watermark import History, Seen, nothing_seen
 
 CoversOf = Callable[[TraceName], Covers]
 Targets = Mapping[TraceName, frozenset[HashRange]]
-"""Some ranges of some traces."""
+"""Some ranges of some traces. Those of one trace do not overlap; they need not be shards of today."""
 
 
 @dataclass(frozen=True, slots=True)

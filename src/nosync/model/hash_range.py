@@ -15,12 +15,29 @@ class HashRange(NamedTuple):
     lower: int
     upper: int
 
+    @property
+    def width(self) -> int:
+        return self.upper - self.lower
+
     def contains(self, hash: int) -> bool:
         return self.lower <= hash < self.upper
 
     def overlaps(self, other: "HashRange") -> bool:
         """Whether some hash is in both."""
         return self.lower < other.upper and other.lower < self.upper
+
+    def within(self, other: "HashRange") -> bool:
+        """Whether the other has all of these hashes."""
+        return other.lower <= self.lower and self.upper <= other.upper
+
+    def both(self, other: "HashRange") -> "HashRange":
+        """The hashes that are in both, of ranges that overlap."""
+        return HashRange(max(self.lower, other.lower), min(self.upper, other.upper))
+
+    def without(self, other: "HashRange") -> list["HashRange"]:
+        """What is left of it without the other's hashes: at most a part before and a part behind them."""
+        parts = (HashRange(self.lower, min(self.upper, other.lower)), HashRange(max(self.lower, other.upper), self.upper))
+        return [part for part in parts if part.lower < part.upper]
 
     def __str__(self) -> str:
         first, last = f"{self.lower:0{DIGITS}x}", f"{self.upper - 1:0{DIGITS}x}"

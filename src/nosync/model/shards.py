@@ -10,6 +10,8 @@ from nosync.model.columns import HASH
 from nosync.model.hash_range import ALL_HASHES, HashRange
 from nosync.model.identifiers import Shard
 
+POSSIBLE_SHARDS = range(1, 1 << 16)
+
 
 def shard_expression(shards: int) -> str:
     """The shard of the column `_hash`, in Spark SQL."""

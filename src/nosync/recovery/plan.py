@@ -4,11 +4,14 @@ Promise: carrying out the plan makes every trace's state as of `epoch` readable 
 Nothing is recomputed that some tier still has. An epoch is given up only when a failure took its input before any tier had it; then the one
 before is next.
 
+After rescalings a trace is looked at piece by piece (see `state.cover`), and a layer stands, with the range of the piece, in each that it
+has a part in. What was lost is recomputed for all hashes that it had, whichever shards these are in today.
+
 To recompute epochs [first, last] of a shard, the state of the trace and of all upstream of it must be readable as of first - 1.
 Where the log has only a layer that spans that boundary, the job starts where that layer starts; at the latest with epoch 1, from nothing.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nosync.journal.image import Image
@@ -19,7 +22,7 @@ from nosync.model.layers import LayerInfo, TraceRange
 from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.policy import Policy
 from nosync.recovery.survey import Survey
-from nosync.state.cover import cover
+from nosync.state.cover import cover, pieces
 from nosync.state.leaves import leaf_layers, within
 
 
@@ -124,6 +127,7 @@ def _lost_for_now(image: Image, survey: Survey, shape: Shape, epoch: Epoch) -> b
 
 
 def _plan_for(epoch: Epoch, image: Image, survey: Survey, shape: Shape) -> Plan | None:
+    whole = {layer.path: layer for layer in image.layers()}
     traces = {part: _up_to(epoch, layers) for part, layers in _traces(image)}
     readable = {part: [layer for layer in layers if survey.readable(layer.path)] for part, layers in traces.items()}
     covers = {part: cover(layers, epoch) for part, layers in readable.items()}
@@ -134,7 +138,9 @@ def _plan_for(epoch: Epoch, image: Image, survey: Survey, shape: Shape) -> Plan 
     on_loss = {leaf.trace: shape.policy.on_loss(leaf.trace not in shape.unrepeatable) for leaf in missing}
     if "refuse" in on_loss.values():
         return None
+    missing = list(dict.fromkeys(_as_written(leaf, whole) for leaf in missing))
     jobs = _jobs([leaf for leaf in missing if on_loss[leaf.trace] == "recompute"], traces, readable, shape)
+    jobs = tuple(_widened(job, whole.values()) for job in jobs)
     if not all(_has_input(job, image, survey) and _has_records(job, traces, readable, shape) for job in jobs):
         return None
     needed = {layer.path for part, layers in covers.items() if part[0] not in shape.sinks for layer in layers}
@@ -142,8 +148,9 @@ def _plan_for(epoch: Epoch, image: Image, survey: Survey, shape: Shape) -> Plan 
     for job in jobs:
         needed |= _below(job, readable, shape)
     needed |= _inputs(image, jobs, epoch)
-    lost = tuple(layer.path for layers in traces.values() for layer in layers if layer.path and not survey.readable(layer.path))
-    found = tuple(layer for part, layers in covers.items() if lost for layer in layers)
+    gone = {layer.path for layers in traces.values() for layer in layers if layer.path and not survey.readable(layer.path)}
+    lost = tuple(sorted(gone - _remembered(image, jobs))) if gone else ()
+    found = tuple({layer.path: whole[layer.path] for layers in covers.values() if lost for layer in layers}.values())
     fetch = tuple(sorted(name for name in needed if name not in survey.home and name in survey.remote))
     return Plan(epoch, _still_open(image, survey, epoch), fetch, jobs, lost, found, tuple(missing))
 
@@ -165,7 +172,50 @@ def _still_open(image: Image, survey: Survey, epoch: Epoch) -> Epoch:
 
 
 def _traces(image: Image) -> Iterable[tuple[TraceRange, list[LayerInfo]]]:
-    return (((trace, held), layers) for trace, ranges in image.traces.items() for held, layers in ranges.items())
+    for trace, written in image.traces.items():
+        for piece, layers in pieces(written).items():
+            yield (trace, piece), [layer if layer.range == piece else replace(layer, range=piece) for layer in layers]
+
+
+def _as_written(leaf: LayerInfo, whole: Mapping[str, LayerInfo]) -> LayerInfo:
+    return replace(leaf, range=whole[leaf.path].range) if leaf.path in whole else leaf
+
+
+def _widened(job: Recompute, layers: Iterable[LayerInfo]) -> Recompute:
+    """The job for all hashes of the layers whose place is taken by what it makes: none of them goes in part."""
+    inside = [layer for layer in layers if layer.trace in job.targets and _covers(job, layer)]
+    targets = {trace: _together(ranges, [layer.range for layer in inside if layer.trace == trace]) for trace, ranges in job.targets.items()}
+    return replace(job, targets=targets)
+
+
+def _together(ranges: Iterable[HashRange], others: Iterable[HashRange]) -> frozenset[HashRange]:
+    """The ranges with those others that overlap them; what overlaps is one."""
+    wanted, found = list(ranges), list[HashRange]()
+    for one in sorted({*others, *wanted}):
+        if found and found[-1].overlaps(one):
+            one = HashRange(found[-1].lower, max(found.pop().upper, one.upper))
+        found.append(one)
+    return frozenset(one for one in found if any(one.overlaps(other) for other in wanted))
+
+
+def _remembered(image: Image, jobs: Sequence[Recompute]) -> set[str]:
+    """Layers that stay on record though they be lost: written by shards that are no more, not made again, and in each of their pieces some
+    merged layer stands for them. Were they forgotten, and that one lost later, nobody would know that they ever were.
+    """
+    found: set[str] = set()
+    for trace, written in image.traces.items():
+        held = [one for one, layers in written.items() if layers]
+        for old in (one for one in held if any(one.overlaps(other) for other in held if other != one)):
+            found |= {leaf.path for leaf in leaf_layers(written[old]) if not any(_makes(job, trace, leaf) for job in jobs)}
+    return found
+
+
+def _makes(job: Recompute, trace: TraceName, layer: LayerInfo) -> bool:
+    return _covers(job, layer) and any(one.overlaps(layer.range) for one in job.targets.get(trace, ()))
+
+
+def _covers(job: Recompute, layer: LayerInfo) -> bool:
+    return job.first <= layer.lower and layer.upper <= job.last + 1
 
 
 def _released(image: Image, shape: Shape, trace: TraceName) -> Epoch:

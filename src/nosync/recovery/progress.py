@@ -45,5 +45,5 @@ def _part(layer: LayerInfo) -> TraceRange:
 
 def _inside(job: Recompute, missing: Iterable[LayerInfo]) -> list[LayerInfo]:
     """What a job brings back of what is missing, as far as its size is known."""
-    wanted = set(parts_of(job))
-    return [layer for layer in missing if _part(layer) in wanted and job.first <= layer.lower and layer.upper <= job.last + 1]
+    inside = [layer for layer in missing if job.first <= layer.lower and layer.upper <= job.last + 1]
+    return [layer for layer in inside if any(held.overlaps(layer.range) for held in job.targets.get(layer.trace, ()))]

@@ -23,6 +23,7 @@ from nosync.recovery.plan import Plan, Recompute, Shape, plan, recorded
 from nosync.recovery.progress import RecoveryProgress, parts_of
 from nosync.recovery.survey import Verify, intact, survey
 from nosync.recovery.suspicion import suspect
+from nosync.state.cover import remainder
 from nosync.state.leaves import leaf_layers, within
 
 Report = Callable[[Recovery], None]
@@ -172,7 +173,10 @@ class _Restoration:
         """Where several epochs were computed as one and came to nothing, a layer says so: epochs between cannot be read any more."""
         if job.first == job.last:
             return []
-        silent = [part for part in parts_of(job) if part not in {(layer.trace, layer.range) for layer in made}]
+        silent = [
+            (trace, held) for trace, wanted in parts_of(job)
+            for held in remainder(wanted, [layer.range for layer in made if layer.trace == trace])
+        ]  # fmt: skip
         return [self.engine.blank(trace, held, job.first, job.last + 1, kinds[trace]) for trace, held in silent]
 
     def _fetch(self, names: Sequence[str], layers: dict[str, LayerInfo]) -> None:
@@ -217,24 +221,25 @@ def missing_a_neighbour(image: Image, lost: frozenset[str], made: Sequence[Layer
     for part, layers in [((trace, held), layers) for trace, ranges in image.traces.items() for held, layers in ranges.items()]:
         anew = [layer for layer in made if (layer.trace, layer.range) == part]
         left = [layer for layer in (*layers, *anew) if layer.path not in lost]
-        for leaf in [leaf for leaf in leaf_layers(layers) if leaf.path in lost and not _remade(leaf, jobs)]:
+        for leaf in [leaf for leaf in leaf_layers(layers) if leaf.path in lost and not any(_takes(job, leaf) for job in jobs)]:
             around = min((layer for layer in left if within(leaf, layer)), key=lambda layer: layer.upper - layer.lower, default=None)
             found |= {layer.path for layer in left if around is not None and within(layer, around) and layer != around}
     return found
-
-
-def _remade(leaf: LayerInfo, jobs: Iterable[Recompute]) -> bool:
-    return any(leaf.range in job.targets.get(leaf.trace, ()) and job.first <= leaf.lower and leaf.upper <= job.last + 1 for job in jobs)
 
 
 def _vanished(image: Image, job: Recompute, made: Iterable[LayerInfo]) -> tuple[str, ...]:
     """Layers that stand for no epoch any more: of several epochs that were computed as one, since some of their neighbours are lost and may
     have undone what they say; of one that came to nothing.
     """
-    written = {(layer.trace, layer.range) for layer in made}
-    parts = [part for part in parts_of(job) if job.last > job.first or part not in written]
-    inside = [layer for trace, held in parts for layer in image.traces.get(trace, {}).get(held, ())]
-    return tuple(layer.path for layer in inside if job.first <= layer.lower and layer.upper <= job.last + 1)
+    again = {(layer.trace, layer.range) for layer in made} if job.last == job.first else ()
+    parts = [((trace, held), layers) for trace in job.targets for held, layers in image.traces.get(trace, {}).items()]
+    return tuple(layer.path for part, layers in parts if part not in again for layer in layers if _takes(job, layer))
+
+
+def _takes(job: Recompute, layer: LayerInfo) -> bool:
+    """Whether what the job makes comes in the place of the layer."""
+    targets = job.targets.get(layer.trace, ())
+    return job.first <= layer.lower and layer.upper <= job.last + 1 and any(held.overlaps(layer.range) for held in targets)
 
 
 def _as_of(image: Image, made: Sequence[LayerInfo], job: Recompute, records: frozenset[TraceName]) -> CoversOf:

@@ -13,6 +13,7 @@ from nosync.model.policies.table import policy_named
 from nosync.recovery.check import Findings
 from nosync.recovery.plan import Plan, Shape, plan
 from nosync.recovery.survey import Survey
+from nosync.state.cover import pieces
 from nosync.state.leaves import leaf_layers, within
 
 WHOLE, REPAIRABLE, LOST = 0, 1, 2
@@ -70,7 +71,7 @@ def _code(findings: Findings, chosen: Plan | None, shape: Shape) -> int:
 def unreadable_epochs(image: Image, trace: TraceName, there: frozenset[str]) -> Epochs:
     """Epochs as of which a view's rows cannot be read from the home as it is."""
     found: list[tuple[Epoch, Epoch]] = [(Epoch(1), image.since - 1)] if image.since > 1 else []
-    for layers in image.traces.get(trace, {}).values():
+    for layers in pieces(image.traces.get(trace, {})).values():
         found += [(layer.lower, layer.upper - 2) for layer in leaf_layers(layers)]  # computed at once after a failure
         found += [_read_for(layer, layers, image.epoch) for layer in layers if layer.path not in there]
     return joined((first, last) for first, last in found if first <= last)

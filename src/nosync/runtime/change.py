@@ -102,11 +102,9 @@ def difference(old: Declared, new: Declared) -> Difference:
 
 
 def check_same_flow(old: Declared, new: Declared) -> None:
-    """Refuses a home of another flow, or of other shards."""
+    """Refuses a home of another flow."""
     if old.flow != new.flow:
         raise Invalid(f'this home belongs to flow "{old.flow}", not to "{new.flow}"', hint="Give each flow a home of its own.")
-    if old.shards != new.shards:
-        raise Invalid(f"this home has {old.shards} shards, not {new.shards}", hint=f"Start with shards={old.shards}, or without shards=.")
 
 
 def check_settings(old: Mapping[str, str], new: Mapping[str, str], accepted: OtherSettings) -> None:

@@ -23,6 +23,7 @@ from nosync.model.ladder import Ladder
 from nosync.model.picture import Box, Picture
 from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.policy import Policy
+from nosync.model.scaling import FIXED, Scaling
 from nosync.model.shards import shard_ranges
 from nosync.model.sink import BoundSink, Promise
 from nosync.recovery.plan import Shape
@@ -35,7 +36,7 @@ from nosync.spark.settings import settings_of
 class Program:
     """A declared flow. `functions` maps the names of Python functions to the views that call them. `on_other_settings`: whether it goes on
     where answers may come out differently than before. `keep`: which epochs it keeps, None for as before; `policy`: how its
-    state is protected.
+    state is protected; `scaling`: how many shards it shall have.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Program:
     on_other_settings: OtherSettings = "refuse"
     keep: Ladder | None = None
     policy: Policy = LOG_STRUCTURED
+    scaling: Scaling = FIXED
 
     def declaration(self, shards: int, retired: Iterable[str] = ()) -> Declared:
         """What the journal records of the program, and compares it by."""

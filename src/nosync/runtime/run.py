@@ -10,7 +10,7 @@ from nosync.graph.traces import feeders
 from nosync.history.home import Past, covers_at, find_view
 from nosync.history.moments import epoch_at
 from nosync.history.status import recorded_safe, status_of
-from nosync.model.errors import NosyncError
+from nosync.model.errors import Conflict, NosyncError
 from nosync.model.identifiers import Epoch
 from nosync.model.moment import At
 from nosync.model.sink import Promise
@@ -23,6 +23,7 @@ from nosync.runtime.change import OnChange
 from nosync.runtime.durability import DURABILITY, Durability
 from nosync.runtime.loop import IDLE_SECONDS, Loop
 from nosync.runtime.program import Program, record_of
+from nosync.runtime.rescaling import check_shards
 from nosync.runtime.starting import begin
 from nosync.runtime.takeover import Takeover
 from nosync.runtime.trigger import Trigger
@@ -138,6 +139,17 @@ class Run:
         stepping.bring(covers)
         schema = self._program.graph.views[name].schema
         return view_frame(self.spark, str(stepping.home), record, covers, stepping.shards, schema)
+
+    def rescale(self, shards: int) -> Epoch:
+        """Cuts the flow into so many shards, more or fewer, from the next epoch on; gives that epoch. The stream waits for nothing, and
+        nothing is copied: layers of the past are read in slices, and merging makes new ones over time. Waits for the epoch under way.
+        """
+        check_shards(shards)
+        stepping = self._loop.ready()
+        if not self._loop.active:
+            hint = f"`nosync rescale HOME {shards}` does it at rest; so does flow.start(..., shards={shards})."
+            raise Conflict("the run has ended", hint)
+        return stepping.rescaling.ask(shards)
 
     def explain(self, svg: str | Path | None = None) -> None:
         """Prints the graph as `flow.explain` does, with rows, layers, bytes and milliseconds of each state. `svg`: a file for a drawing."""

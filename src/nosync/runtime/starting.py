@@ -34,6 +34,7 @@ from nosync.runtime.epochs import Clock
 from nosync.runtime.outlet import LayerOutlet
 from nosync.runtime.program import Program, marks_of
 from nosync.runtime.reporting import failing_start
+from nosync.runtime.rescaling import rescale
 from nosync.runtime.stepping import Stepping
 from nosync.runtime.takeover import Change, Takeover, Taking, check_possible
 from nosync.spark.engine import WIDE_BYTES, SparkEngine
@@ -65,9 +66,9 @@ def begin(
     journal = Journal(disk, remote, runner, detached)
     with failing_start(journal, disk):
         lost_under = policy_before(journal.image.declared, program.policy)
-        program, shards, change = _declare(program, journal, shards, on_change)
+        program, shards, change = _declare(program, journal, shards, on_change, clock)
         engine = SparkEngine(program, str(home), journal.run, shards, wide_bytes)
-        starting = Starting(program, home, disk, remote, journal, engine, shards, runner.boot, change, on_change, lost_under, clock)
+        starting = Starting(program, home, disk, remote, journal, engine, runner.boot, change, on_change, lost_under, clock)
         starting.start_sources()
         starting.open_sinks()
     return starting
@@ -104,13 +105,17 @@ def _change(program: Program, image: Image, shards: int | None, on_change: OnCha
     return program, change
 
 
-def _declare(program: Program, journal: Journal, shards: int | None, on_change: OnChange) -> tuple[Program, int, Change | None]:
+def _declare(
+    program: Program, journal: Journal, shards: int | None, on_change: OnChange, clock: Clock
+) -> tuple[Program, int, Change | None]:
     """Records the program, unless it has to take over first: then with what that leads to."""
     found = _change(program, journal.image, shards, on_change)
     if found is None:
         declaration = program.declaration(shards or program.spark.sparkContext.defaultParallelism)
     else:
         program, change = found
+        if journal.image.declared and change.declaration.shards != journal.image.declared.shards:
+            rescale(journal, change.declaration.shards, clock())
         declaration = change.declaration
         if change.difference and journal.image.epoch:
             return program, declaration.shards, change
@@ -131,7 +136,6 @@ class Starting:
     remote: Remote | None
     journal: Journal
     engine: SparkEngine
-    shards: int
     boot: str
     change: Change | None
     on_change: OnChange
@@ -170,7 +174,7 @@ class Starting:
         self._declare_keep()
         return Stepping(
             self.program, self.home, self.disk, self.remote, self.journal, self.engine, self.outlet, self.troubles,
-            recovered, takeover, self.shards, self.clock,
+            recovered, takeover, self.clock,
         )  # fmt: skip
 
     def _declare_policy(self) -> None:

@@ -23,6 +23,7 @@ from nosync.runtime.epochs import Clock, Epochs
 from nosync.runtime.outlet import LayerOutlet
 from nosync.runtime.program import Program, marks_of
 from nosync.runtime.progress import progress
+from nosync.runtime.rescaling import Rescaling
 from nosync.runtime.takeover import Takeover
 from nosync.spark.engine import SparkEngine
 from nosync.store.disk import LocalDisk
@@ -45,7 +46,6 @@ class Stepping:
     troubles: Troubles
     recovered: Recovered
     takeover: Takeover
-    shards: int
     clock: Clock
 
     def __post_init__(self) -> None:
@@ -61,6 +61,7 @@ class Stepping:
             uploader=self.uploader, marks_of=marks_of(program.sources), troubles=self.troubles, now=self.clock,
         )  # fmt: skip
         self.merger = Merger(str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks), expiries(graph))
+        self.rescaling = Rescaling(self.journal, self.engine, program.scaling, self.clock)
         self._merge_from = 0.0
 
     @property
@@ -73,16 +74,26 @@ class Stepping:
 
     def step(self) -> dict[str, Any] | None:
         """One epoch if there is input (or one left unfinished), and its progress; None when there is nothing to do."""
+        with self.rescaling.boundary:
+            self.rescaling.carry_out()
+            return self._step()
+
+    def _step(self) -> dict[str, Any] | None:
         started = time.perf_counter()
         self.merge()
         step = self.epochs.step()
         if step is None:
             return None
+        self.rescaling.follow(sum(step.outcome.rows.values()))
         self.upkeep.meter.epoch(step.millis["compute"] / 1e3)
         self.merge()
         millis = {"triggerExecution": round((time.perf_counter() - started) * 1e3), **step.millis}
         delays = {name: source.delay for name, source in self.program.graph.sources.items() if source.delay is not None}
         return progress(step, millis, self.image, self.run, self.upkeep, delays)
+
+    @property
+    def shards(self) -> int:
+        return self.rescaling.shards
 
     def merge(self) -> None:
         """Takes what was merged meanwhile, and asks for more. A merge that failed is asked for again after a while: no epoch waits."""

@@ -28,7 +28,7 @@ from nosync.spark.event_time import late_counts, observed, seen_times, stamped, 
 from nosync.spark.failure import Job, explain
 from nosync.spark.job import EpochJob, Setting
 from nosync.spark.receipts import Receipt, agreed
-from nosync.spark.session import EPOCH_POOL, flow_session
+from nosync.spark.session import EPOCH_POOL, flow_session, set_shards
 from nosync.state.layer import write_layer
 
 WIDE_BYTES = 1 << 20
@@ -67,6 +67,18 @@ class SparkEngine:
         self._preparing = threading.Lock()
         self._ahead: tuple[Opened, EpochJob] | None = None
         self._read_lately = frozenset[int]()
+
+    @property
+    def cores(self) -> int:
+        """How many tasks can run at once, as Spark has it now."""
+        return self.session.sparkContext.defaultParallelism
+
+    def rescale(self, shards: int) -> None:
+        """From the next job on there are so many shards. Called between epochs; what was prepared for the next one is done anew."""
+        with self._preparing:
+            self._ahead = None
+            self.setting.rescale(shards)
+            set_shards(self.session, shards)
 
     def prepare(self, opened: Opened) -> None:
         """Puts together and analyses, while the epoch before computes, what can be of the next one's job."""

@@ -55,6 +55,11 @@ class Setting:
     lately: Counter[str] | None = None
     _partitions: dict[int, "RDD[int]"] = field(default_factory=dict)
 
+    def rescale(self, shards: int) -> None:
+        """Between epochs: nothing that was put together for other shards may be used any more."""
+        self.shards = shards
+        self.__dict__.pop("shard", None)
+
     def partitions(self, count: int) -> "RDD[int]":
         """As many partitions as tasks that find their input themselves. Made once: making them costs as much as a small job."""
         if count not in self._partitions:

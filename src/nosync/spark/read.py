@@ -18,8 +18,9 @@ from nosync.model.layers import Covers, LayerInfo
 from nosync.model.shards import shard_ranges
 from nosync.recovery.suspicion import suspect
 from nosync.spark.task import LAYERS, emitted
-from nosync.state.cover import overlapping
+from nosync.state.cover import slices
 from nosync.state.layer import Layer, verify
+from nosync.state.slicing import opened
 from nosync.store.disk import LocalDisk
 
 
@@ -45,7 +46,8 @@ class ReadTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for shard in batch.column(0).to_pylist():
-                cover = [_verified(self.home, info) for info in overlapping(self.covers, shard_ranges(self.shards)[shard])]
+                wanted = slices(self.covers, shard_ranges(self.shards)[shard])
+                cover = opened(wanted, lambda info: _verified(self.home, info))
                 for found in rows(self.view, cover, owns_whole=shard == 0):
                     yield from emitted(self.schema, found.columns)
 

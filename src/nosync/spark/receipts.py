@@ -11,6 +11,7 @@ from pyspark import Accumulator, SparkContext
 from pyspark.accumulators import AccumulatorParam
 
 from nosync.model.errors import Failed
+from nosync.model.hash_range import ALL_HASHES, HashRange
 from nosync.model.identifiers import Epoch, Shard, TraceName
 from nosync.model.layers import LayerInfo
 from nosync.state.search import BloomUse
@@ -18,7 +19,9 @@ from nosync.state.search import BloomUse
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """One kernel run: rows that came in, the layer (none where nothing changed), milliseconds, and what Bloom filters did."""
+    """One kernel run: rows that came in, the layer (none where nothing changed), milliseconds, and what Bloom filters did. `range`: what
+    the layer is about, the shard or a part of it.
+    """
 
     trace: TraceName
     shard: Shard
@@ -27,6 +30,7 @@ class Receipt:
     layer: LayerInfo | None
     millis: float = 0.0
     bloom: BloomUse | None = None
+    range: HashRange | None = None
 
 
 class _Concatenation(AccumulatorParam[list[Receipt]]):
@@ -44,10 +48,10 @@ def collector(context: SparkContext) -> "Accumulator[list[Receipt]]":
 
 
 def agreed(receipts: Iterable[Receipt]) -> list[Receipt]:
-    """One receipt per trace and shard, in a stable order."""
-    chosen: dict[tuple[TraceName, Shard], Receipt] = {}
+    """One receipt per trace and shard (and part of it), in a stable order."""
+    chosen: dict[tuple[TraceName, Shard, HashRange], Receipt] = {}
     for receipt in receipts:
-        part = (receipt.trace, receipt.shard)
+        part = (receipt.trace, receipt.shard, receipt.range or ALL_HASHES)
         known = chosen.setdefault(part, receipt)
         if _checksum(known) != _checksum(receipt):
             raise Failed(

@@ -77,5 +77,10 @@ def flow_session(spark: SparkSession, shards: int) -> SparkSession:
     session = cloned(spark)
     for name, value in FLOW_SETTINGS.items():
         session.conf.set(name, value)
-    session.conf.set("spark.sql.shuffle.partitions", str(shards))
+    set_shards(session, shards)
     return session
+
+
+def set_shards(session: SparkSession, shards: int) -> None:
+    """Spark's own exchanges have as many partitions as there are shards."""
+    session.conf.set("spark.sql.shuffle.partitions", str(shards))

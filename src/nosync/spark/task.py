@@ -17,9 +17,10 @@ from nosync.model.shards import shard_of, shard_ranges
 from nosync.spark.receipts import Receipt
 from nosync.spark.worker import warm_up
 from nosync.state.cache import LayerCache
-from nosync.state.cover import overlapping
+from nosync.state.cover import slices
 from nosync.state.layer import Layer, split_blocks, write_layer
 from nosync.state.search import BloomUse
+from nosync.state.slicing import opened
 
 LAYERS = LayerCache(limit=1024)  # memory maps, one per process: Spark reuses its Python workers
 CHUNK_ROWS = 1 << 20
@@ -54,16 +55,20 @@ class Work:
     def held_by(self, shard: Shard) -> HashRange:
         return shard_ranges(self.shards)[shard]
 
-    def infos(self, shard: Shard) -> tuple[LayerInfo, ...]:
-        return overlapping(self.covers, self.held_by(shard))
+    def is_new(self, shard: Shard) -> bool:
+        """Whether no epoch has left anything in the shard."""
+        held = self.held_by(shard)
+        return not any(known.overlaps(held) for known in self.covers)
 
     def cover(self, shard: Shard) -> list[Layer]:
         """The layers of a shard as of the previous epoch, newest first. What earlier runs left is verified as it is read."""
-        layers = [LAYERS.open(self.home, info) for info in self.infos(shard)]
-        for layer in layers:
-            if f"-{self.run}-" not in layer.info.path.rpartition("/")[2]:
-                layer.doubt()
-        return layers
+        return opened(slices(self.covers, self.held_by(shard)), self._open)
+
+    def _open(self, info: LayerInfo) -> Layer:
+        layer = LAYERS.open(self.home, info)
+        if f"-{self.run}-" not in info.path.rpartition("/")[2]:
+            layer.doubt()
+        return layer
 
     def hand_in(
         self, shard: Shard, rows: int, batch: pa.RecordBatch | None, started: float, bloom: BloomUse | None = None, with_bloom: bool = False
@@ -71,27 +76,40 @@ class Work:
         """Writes the layer under a name of this attempt, and reports it. `with_bloom`: with Bloom filters; `bloom`: what those of
         earlier layers did.
         """
-        held = self.held_by(shard)
-        if self.writes is not None and held not in self.writes:
-            return
-        layer = None
-        if batch is not None and batch.num_rows:
-            layer = write_layer(
-                self.home,
-                layer_path(self.trace, held, self.lower, self.upper, self.run),
-                split_blocks(batch),
-                flow=self.flow,
-                trace=self.trace,
-                range=held,
-                lower=self.lower,
-                upper=self.upper,
-                kind=self.kind,
-                run=self.run,
-                with_bloom=with_bloom,
-            )
-        millis = round((time.perf_counter() - started) * 1e3, 1)
-        self.receipts.add([Receipt(self.trace, shard, self.lower, rows, layer, millis, bloom)])
+        for held in self._written(shard):
+            mine = batch if batch is None or self.writes is None else rows_in(batch, held)
+            layer = self._write(held, mine, with_bloom) if mine is not None and mine.num_rows else None
+            millis = round((time.perf_counter() - started) * 1e3, 1)
+            self.receipts.add([Receipt(self.trace, shard, self.lower, rows, layer, millis, bloom, held)])
         warm_up()
+
+    def _written(self, shard: Shard) -> list[HashRange]:
+        """The ranges for which there is to be a layer each: the whole shard, or its parts in those to be had."""
+        held = self.held_by(shard)
+        return [held] if self.writes is None else [held.both(one) for one in sorted(self.writes) if held.overlaps(one)]
+
+    def _write(self, held: HashRange, batch: pa.RecordBatch, with_bloom: bool) -> LayerInfo:
+        return write_layer(
+            self.home,
+            layer_path(self.trace, held, self.lower, self.upper, self.run),
+            split_blocks(batch),
+            flow=self.flow,
+            trace=self.trace,
+            range=held,
+            lower=self.lower,
+            upper=self.upper,
+            kind=self.kind,
+            run=self.run,
+            with_bloom=with_bloom,
+        )
+
+
+def rows_in(batch: pa.RecordBatch, held: HashRange) -> pa.RecordBatch:
+    """The rows of a layer to be, which ascend by hash, that lie in a range."""
+    ends = np.array([held.lower, held.upper - 1], np.uint64)
+    hashes = unsigned(batch, HASH)
+    low, high = int(np.searchsorted(hashes, ends[0], side="left")), int(np.searchsorted(hashes, ends[1], side="right"))
+    return batch.slice(low, high - low)
 
 
 class ShardTask:

@@ -85,10 +85,11 @@ class Layer:
         self._verify_doubted(block)
         return self._hashes[block]
 
-    def bloom(self, block: int) -> Words:
-        """The words of the block's Bloom filter, without a copy."""
+    def bloom(self, block: int) -> tuple[Words, np.uint64, np.uint64]:
+        """The words of the block's Bloom filter, without a copy, and the first and last of the hashes that it was made of."""
         self._verify_doubted(block)
-        return words_of(self.raw[block].column(len(self.stored) - 1).to_numpy(zero_copy_only=True))
+        words = words_of(self.raw[block].column(len(self.stored) - 1).to_numpy(zero_copy_only=True))
+        return words, self.firsts[block], self.lasts[block]
 
     def _verify_doubted(self, block: int) -> None:
         if self._doubted and block in self._doubted:

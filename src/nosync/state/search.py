@@ -113,7 +113,7 @@ def lookup(cover: Sequence[Layer], hashes: Hashes, keys: Sequence[pa.Array]) -> 
 
 def _sift(found: Found, layer: Layer, block: int, needles: Hashes, positions: Index, masks: Words) -> tuple[Hashes, Index]:
     """The needles that the block may have; all where few would be kept back, and where the block is searched for in them instead."""
-    words, first, last = layer.bloom(block), layer.firsts[block], layer.lasts[block]
+    words, first, last = layer.bloom(block)
     if 4 * layer.blocks[block].num_rows < len(needles):
         return needles, positions
     if len(needles) >= MANY:

@@ -15,19 +15,61 @@ few is worth more than rewriting them seldom.
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol, TypeVar
 
 from nosync.model.errors import Internal
-from nosync.model.layers import LayerInfo
+from nosync.model.hash_range import HashRange
+from nosync.model.identifiers import Epoch
+from nosync.model.layers import Covers, LayerInfo
+from nosync.state.cover import Slice, slices
 
 FAN_IN = 8
 WIDTH = 4
 FLOOR_ROWS = 1024
 
 
+class Run(Protocol):
+    """What counts of a layer: which epochs, and how many rows."""
+
+    @property
+    def lower(self) -> Epoch: ...
+    @property
+    def upper(self) -> Epoch: ...
+    @property
+    def rows(self) -> int: ...
+
+
+R = TypeVar("R", bound=Run)
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What a cover has of epochs [lower, upper) of a shard: one layer; after a rescaling perhaps several, of different ranges."""
+
+    lower: Epoch
+    upper: Epoch
+    rows: int
+    slices: tuple[Slice, ...]
+
+
+def levels(covers: Covers, shard: HashRange) -> list[Level]:
+    """The cover of a shard, newest first, as levels that share no epoch. Of a slice, rows are estimated by its width."""
+    found: list[Level] = []
+    for layer, part in slices(covers, shard):
+        rows = layer.rows * part.both(layer.range).width // layer.range.width
+        if found and layer.upper > found[-1].lower:
+            last = found.pop()
+            found.append(Level(min(last.lower, layer.lower), last.upper, last.rows + rows, (*last.slices, (layer, part))))
+        else:
+            found.append(Level(layer.lower, layer.upper, rows, ((layer, part),)))
+    return found
+
+
 def plan_merge(
-    newest_cover: Sequence[LayerInfo], fan_in: int = FAN_IN, width: int = WIDTH, floor_rows: int = FLOOR_ROWS
-) -> tuple[LayerInfo, ...] | None:
+    newest_cover: Sequence[R], fan_in: int = FAN_IN, width: int = WIDTH, floor_rows: int = FLOOR_ROWS
+) -> tuple[R, ...] | None:
     """Neighbours to replace by one layer for epochs [last.lower, first.upper), newest first; None when the cover is short enough.
 
     At most `fan_in` of them. Small tiers come first, and of a long run the cheapest neighbours.
@@ -53,8 +95,8 @@ def space_amplification(all_layers: Iterable[LayerInfo], newest_cover: Iterable[
     return kept / needed if needed else 1.0
 
 
-def _runs(newest_cover: Sequence[LayerInfo], width: int, floor_rows: int) -> list[list[LayerInfo]]:
-    runs: list[list[LayerInfo]] = []
+def _runs(newest_cover: Sequence[R], width: int, floor_rows: int) -> list[list[R]]:
+    runs: list[list[R]] = []
     highest = -1
     for layer in newest_cover:
         tier = _tier(layer.rows, width, floor_rows)
@@ -72,7 +114,7 @@ def _tier(rows: int, width: int, floor_rows: int) -> int:
     return tier
 
 
-def _check_order(newest_cover: Sequence[LayerInfo]) -> None:
+def _check_order(newest_cover: Sequence[Run]) -> None:
     for newer, older in pairwise(newest_cover):
         if older.upper > newer.lower:
-            raise Internal(f'layers "{newer.path}" and "{older.path}" overlap or are not newest first')
+            raise Internal(f"{newer!r} and {older!r} overlap or are not newest first")

@@ -20,6 +20,7 @@ from nosync.testing.rows import Admissible
 Rows = Sequence[tuple[Any, ...]]
 Program = Callable[[Any], None]  # declares sources by name and views, on a Flow or on a Batch
 Schema = str | StructType
+Shards = int | Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -42,16 +43,20 @@ class _Face:
 
 
 def fill(
-    spark: SparkSession, program: Program, schemas: Mapping[str, Schema], changes: Sequence[Change], home: Path, shards: int = 2
+    spark: SparkSession, program: Program, schemas: Mapping[str, Schema], changes: Sequence[Change], home: Path, shards: Shards = 2
 ) -> tuple[str, ...]:
-    """Runs the program as a flow over the changes, one epoch each; returns the names of its views. The home is left to be read."""
+    """Runs the program as a flow over the changes, one epoch each; returns the names of its views. The home is left to be read. `shards`
+    may be a number for each epoch: the flow is rescaled in between.
+    """
     removing = {name for change in changes for name in change.removed}
     sources = {name: Memory(schema, append_only=name not in removing) for name, schema in schemas.items()}
     flow = Flow("oracle", spark)
     program(_Face(flow, sources))
-    stepping = begin(flow.program(), home, shards).recover()
+    numbers = [shards] * len(changes) if isinstance(shards, int) else shards
+    stepping = begin(flow.program(), home, numbers[0]).recover()
     try:
         for number, change in enumerate(changes, start=1):
+            stepping.rescaling.ask(numbers[number - 1])
             for name, rows in change.added.items():
                 sources[name].pending.append((list(rows), 1))
             for name, rows in change.removed.items():
@@ -69,7 +74,7 @@ def check(
     schemas: Mapping[str, Schema],
     changes: Sequence[Change],
     home: Path,
-    shards: int = 2,
+    shards: Shards = 2,
     admissible: Mapping[str, Admissible] | None = None,
     expected: Program | None = None,
     tolerance: float = 1e-9,
@@ -88,7 +93,7 @@ def disagreements(
     schemas: Mapping[str, Schema],
     changes: Sequence[Change],
     home: Path,
-    shards: int = 2,
+    shards: Shards = 2,
     admissible: Mapping[str, Admissible] | None = None,
     expected: Program | None = None,
     tolerance: float = 1e-9,

@@ -234,8 +234,10 @@ class LayerShipper:
         if self._may_wait(waiting[0]):
             return None
         with self.journal.lock:
-            known = list(self.journal.image.traces[trace][held])
-        return collapsing(waiting, known, self.placed)
+            written = self.journal.image.traces[trace]
+            known = list(written[held])
+            others = [layer for range, layers in written.items() if range != held and range.overlaps(held) for layer in layers]
+        return collapsing(waiting, known, self.placed, others)
 
     @property
     def busy(self) -> bool:
@@ -267,14 +269,16 @@ class LayerShipper:
         return best[1]
 
 
-def collapsing(waiting: Sequence[LayerInfo], layers: Iterable[LayerInfo], placed: set[str]) -> LayerInfo:
+def collapsing(
+    waiting: Sequence[LayerInfo], layers: Iterable[LayerInfo], placed: set[str], others: Iterable[LayerInfo] = ()
+) -> LayerInfo:
     """The layer to ship for the oldest waiting one: where merged layers stand for it and its followers in no more bytes, that for the most.
 
-    It may begin before the waiting ones, with epochs that are there already. It must not overlap a part of what is there: no cover could
-    have both.
+    It may begin before the waiting ones, with epochs that are there already. It must not overlap a part of what is there, be it one of the
+    `others`, that other shards have written: no cover could have both.
     """
     known = list(layers)
-    there = [layer for layer in known if layer.path in placed]
+    there = [layer for layer in (*known, *others) if layer.path in placed]
     best, most = waiting[0], 1
     for layer in known:
         inside = [other for other in waiting if within(other, layer)] if within(waiting[0], layer) else []

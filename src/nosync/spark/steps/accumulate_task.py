@@ -60,13 +60,13 @@ class AccumulateTask:
     def _advance(self, shard: Shard, change: Groups, started: float) -> Batches:
         step = self._update_state(shard, change, started)
         if self.output is not None:
-            yield from self._output(step.before, step.after, not self.work.infos(shard))
+            yield from self._output(step.before, step.after, self.work.is_new(shard))
 
     def _update_state(self, shard: Shard, change: Groups, started: float) -> Step:
         """Adds the change to the state."""
         rows = int(np.abs(change.n).sum())
         step = advance(self.spec, self.work.cover(shard), change)
-        changed = _changed(step.before, step.after) if self.work.infos(shard) else np.full(len(change), True)
+        changed = np.full(len(change), True) if self.work.is_new(shard) else _changed(step.before, step.after)
         after = step.after if changed.all() else step.after.take(np.flatnonzero(changed))
         self.work.hand_in(shard, rows, after.to_batch(), started, step.bloom, with_bloom=self.spec.deduplicates)
         return step
