@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from nosync.duties.merging import next_merge
+from nosync.duties.merging import next_merges
 from nosync.duties.upkeep import Upkeep
 from nosync.history.home import Past, covers_at
 from nosync.history.record import ViewRecord
@@ -105,8 +105,8 @@ def test_of_equally_long_covers_that_is_merged_first_whose_inputs_may_go() -> No
     for kept, trace in ((Kept(), "w"), (Kept(5), "v"), (Kept(9, (2,)), "w")):
         image = _ordered(fold(entries), recent_first)
         image.kept = kept
-        order = next_merge(image)
-        assert order is not None and {text["trace"] for text in order["layers"]} == {trace}  # type: ignore[attr-defined]
+        (order,) = next_merges(image)
+        assert {text["trace"] for text in order["layers"]} == {trace}  # type: ignore[attr-defined]
 
 
 def _ordered(image: Image, traces: dict[str, None]) -> Image:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from nosync.duties.upkeep import Upkeep
@@ -11,7 +11,8 @@ from nosync.journal.journal import Journal
 from nosync.journal.past import TieredReader
 from nosync.journal.taken import taken_from
 from nosync.model.errors import Unavailable
-from nosync.model.layers import LayerInfo
+from nosync.model.hash_range import HashRange
+from nosync.model.layers import Covers, LayerInfo
 from nosync.model.policies.log_structured import LogStructured
 from nosync.model.run import Runner
 from nosync.recovery.plan import Shape
@@ -19,7 +20,7 @@ from nosync.recovery.restore import recover
 from nosync.recovery.survey import doubtful
 from nosync.recovery.suspicion import cleared, suspected
 from nosync.runtime.epochs import Epochs
-from nosync.state.spine import plan_merge
+from nosync.state.spine import Level, levels, merges_of, plan_merge
 from nosync.tiers.host import synced_number
 
 from .places import Host, Link
@@ -72,7 +73,7 @@ class Life:
         if self.upkeep.layers is not None and self.upkeep.records is not None:
             self.upkeep.layers.clock = self.upkeep.records.clock = self.world.clock
         self.merged: list[LayerInfo] = []
-        self.to_merge: tuple[LayerInfo, ...] | None = None
+        self.to_merge: tuple[Level, ...] | None = None
         duties: dict[str, Callable[[], object]] = dict(self.upkeep.duties())
         self.threads = {"stream": self.stream, "opener": self.epochs.open_ahead, "merger": self.merge, "sweep": self.sweep, **duties}
         self.ready = True
@@ -137,15 +138,26 @@ class Life:
             self.journal.append(Merged(self.merged.pop()))
         worked = self.epochs.step() is not None
         if self.to_merge is None and not self.merged:
-            covers = [found for trace in MERGED for found in self.journal.image.newest.get(trace, {}).values()]
-            self.to_merge = next((chosen for found in covers if (chosen := plan_merge(found, fan_in=3, width=2, floor_rows=1))), None)
+            self.to_merge = next(self.mergeable(), None)
         return worked or self.to_merge is not None
+
+    def mergeable(self) -> Iterator[tuple[Level, ...]]:
+        """What may be merged."""
+        assert self.journal is not None
+        for trace in MERGED:
+            covers = self.journal.image.newest.get(trace, {})
+            for held in self.ranges_of(trace, covers):
+                if chosen := plan_merge(levels(covers, held), fan_in=3, width=2, floor_rows=1):
+                    yield chosen
+
+    def ranges_of(self, trace: str, covers: Covers) -> Iterable[HashRange]:
+        return covers
 
     def merge(self) -> bool:
         """Another process does this; the stream hears of it later."""
         if self.to_merge is None:
             return False
-        self.merged.append(self.engine.merge(self.to_merge))
+        self.merged += [self.engine.merge_slices(slices, held) for held, slices in merges_of(self.to_merge)]
         self.to_merge = None
         return True
 

@@ -24,12 +24,19 @@ from nosync.model.shards import shard_ranges
 from nosync.model.store import fingerprint
 from nosync.model.watermark import History, nothing_seen
 from nosync.recovery.plan import Shape
+from nosync.state.cover import Slice
 
 from .places import Cache
 from .world import World
 
 HALVES = shard_ranges(2)
 SINKS = {"out": "sink", "more": "other"}
+SHARDED = ("totals", "parities")
+
+
+def hash_of(key: int) -> int:
+    """Even keys are in the lower half, odd ones in the upper; of each, every other one in its second quarter."""
+    return key % 2 << 63 | key // 2 % 2 << 62
 
 
 def shape_of(dice: bool) -> Shape:
@@ -168,6 +175,7 @@ class DictEngine:
     dice: bool
     rotten: bool = False
     written: int = 0
+    shards: int = 2
 
     def prepare(self, opened: Opened) -> None:
         """There is nothing to prepare."""
@@ -227,17 +235,24 @@ class DictEngine:
     def _layers(self, wanted: Mapping[str, dict[int, Any]], openings: Sequence[Opened], targets: Targets | None) -> Sequence[LayerInfo]:
         layers: list[LayerInfo] = []
         for trace, values in wanted.items():
-            for shard in (0, 1) if trace in ("totals", "parities") else (0,):
-                mine = {key: value for key, value in values.items() if key % 2 == shard} if trace in ("totals", "parities") else values
-                if mine and (targets is None or HALVES[shard] in targets.get(trace, ())):
-                    layers.append(self.write(trace, HALVES[shard], openings[0].epoch, openings[-1].epoch + 1, mine))
+            for held in self.parts(trace, targets):
+                mine = {key: value for key, value in values.items() if trace not in SHARDED or held.contains(hash_of(key))}
+                if mine:
+                    layers.append(self.write(trace, held, openings[0].epoch, openings[-1].epoch + 1, mine))
         return layers
+
+    def parts(self, trace: str, targets: Targets | None) -> list[HashRange]:
+        """The ranges that a layer is written for: shards, or what targets ask of them."""
+        shards = shard_ranges(self.shards) if trace in SHARDED else HALVES[:1]
+        if targets is None:
+            return list(shards)
+        return [held.both(one) for held in shards for one in sorted(targets.get(trace, ())) if held.overlaps(one)]
 
     def state(self, trace: str, covers: CoversOf) -> dict[int, int]:
         found: dict[int, int] = {}
-        for layers in covers(trace).values():
+        for held, layers in covers(trace).items():
             for layer in reversed(layers):
-                found |= {int(key): value for key, value in self.read(layer).items()}
+                found |= {int(key): value for key, value in self.read(layer).items() if held.contains(hash_of(int(key)))}
         return found
 
     def read(self, layer: LayerInfo) -> dict[str, Any]:
@@ -264,11 +279,16 @@ class DictEngine:
 
     def merge(self, layers: Sequence[LayerInfo]) -> LayerInfo:
         """Newest first."""
+        return self.merge_slices([(layer, layer.range) for layer in layers], layers[0].range)
+
+    def merge_slices(self, slices: Sequence[Slice], held: HashRange) -> LayerInfo:
+        """Into one layer of a range; newest first."""
         values: dict[str, Any] = {}
-        for layer in reversed(layers):
-            values |= self.read(layer)
+        for layer, part in reversed(slices):
+            values |= {key: value for key, value in self.read(layer).items() if part.contains(hash_of(int(key)))}
         keyed = {int(key): value for key, value in sorted(values.items())}
-        return self.write(layers[0].trace, layers[0].range, layers[-1].lower, layers[0].upper, keyed)
+        lower, upper = min(layer.lower for layer, _ in slices), max(layer.upper for layer, _ in slices)
+        return self.write(slices[0][0].trace, held, lower, upper, keyed)
 
 
 def digest(content: bytes) -> str:

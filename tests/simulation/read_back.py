@@ -10,6 +10,7 @@ from nosync.history.status import recorded_safe
 from nosync.journal.chain import read_chain
 from nosync.journal.past import TieredReader, whole_image
 from nosync.model.errors import Corrupt, Invalid
+from nosync.state.cover import pieces
 from nosync.state.leaves import leaf_layers
 
 from .ending import check_now, events_of
@@ -91,7 +92,7 @@ def _check_as_of(history: History, life: Life, epoch: int) -> None:
     known = [entry for entry in history.promises.openings(life) if entry.epoch <= epoch]
     wanted = expected([events_of(history, entry) for entry in known])[-1]
     for trace, at in (("totals", 0), ("parities", 1)):
-        leaves = [leaf for layers in image.traces.get(trace, {}).values() for leaf in leaf_layers(layers)]
+        leaves = [leaf for layers in pieces(image.traces.get(trace, {})).values() for leaf in leaf_layers(layers)]
         if any(leaf.lower <= epoch < leaf.upper - 1 for leaf in leaves):
             continue
         covers = image.covers(trace, epoch)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from nosync.duties.merge_worker import merge
-from nosync.duties.merging import next_merge
+from nosync.duties.merging import next_merges
 from nosync.journal.entries import Computed, Declared, Merged, Rescaled
 from nosync.journal.image import Image
 from nosync.journal.image_text import from_text, to_text
@@ -68,8 +68,7 @@ class Trace:
         return write_layer(self.home, path, [batch], range=held, lower=epoch, upper=epoch + 1, with_bloom=bloom, **facts)  # type: ignore[arg-type]
 
     def merge(self) -> None:
-        order = next_merge(self.image)
-        if order is not None:
+        for order in next_merges(self.image):
             self.apply(Merged(merge(str(self.home), "f", "1.ab", order)))
 
     def read(self, at: int, held: HashRange) -> list[Layer]:
@@ -112,8 +111,8 @@ def test_merging_to_the_end_leaves_layers_of_todays_shards_alone(tmp_path: Path)
         trace.apply(Rescaled(len(trace.states), shards, 0.0))
         for _ in range(6):
             trace.epoch()
-    while (order := next_merge(trace.image)) is not None:
-        trace.apply(Merged(merge(str(tmp_path), "f", "1.ab", order)))
+    while next_merges(trace.image):
+        trace.merge()
     trace.check(len(trace.states) - 1)
     newest = trace.image.newest["t"]
     assert {held for held, layers in newest.items() if len(layers) < 4} == set(newest)

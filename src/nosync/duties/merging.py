@@ -17,11 +17,12 @@ from nosync.journal.image import Image
 from nosync.model.errors import Corrupt, Unavailable
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch, TraceName
-from nosync.model.layers import Covers, LayerInfo, TraceRange
+from nosync.model.layers import Covers, LayerInfo
 from nosync.model.shards import shard_ranges
 from nosync.model.watermark import Expiry
 from nosync.recovery.suspicion import START_AGAIN
-from nosync.state.spine import Level, levels, plan_merge
+from nosync.state.cover import Slice
+from nosync.state.spine import Level, levels, merges_of, plan_merge
 from nosync.tiers.background import close_pipes, spawn
 
 Expiries = Mapping[TraceName, Expiry]
@@ -40,6 +41,7 @@ class Merger:
         self._process: subprocess.Popen[str] | None = None
         self._listener: threading.Thread | None = None
         self._busy = False
+        self._orders: list[dict[str, object]] = []
 
     def _started(self) -> "subprocess.Popen[str]":
         if self._process is None:
@@ -64,6 +66,7 @@ class Merger:
             if "damage" in answer:
                 raise Corrupt(f"merging met damage: {answer['damage']}", hint=START_AGAIN)
             if "error" in answer:
+                self._orders = []
                 raise Unavailable(f"merging failed: {answer['error']}", hint="Nothing is lost; it is tried again: make room on the disk.")
             found.append(LayerInfo.from_json(answer))
 
@@ -73,10 +76,10 @@ class Merger:
             return self._forget_process()  # what it had finished is collected first
         if self._busy:
             return
-        order = next_merge(image, self._unmerged, self._expiries)
-        if order is not None:
+        self._orders = self._orders or next_merges(image, self._unmerged, self._expiries)
+        if self._orders:
             self._busy = True
-            self._send(order)
+            self._send(self._orders.pop(0))
 
     def _send(self, order: dict[str, object]) -> None:
         orders = self._started().stdin
@@ -88,7 +91,7 @@ class Merger:
     def _forget_process(self) -> None:
         """It has ended, or is about to: everything it answered is read."""
         process, listener = self._process, self._listener
-        self._process, self._busy = None, False
+        self._process, self._busy, self._orders = None, False, []
         if process is not None and listener is not None:
             process.wait()
             listener.join()
@@ -115,13 +118,13 @@ class Merger:
             self._forget_process()
 
 
-def next_merge(
+def next_merges(
     image: Image, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES
-) -> dict[str, object] | None:
-    """The merge that shortens the longest cover of a shard, or None; of equally long ones, where the merged layer may stand for its inputs.
+) -> list[dict[str, object]]:
+    """The merge that shortens the longest cover of a shard, if there is one; of equally long ones, where the merged layer may stand for its inputs.
     Outputs of sinks stay epoch by epoch: they are `unmerged`. What earlier shards have left is merged into layers of those of today.
     """
-    best: tuple[tuple[int, bool], TraceRange, Sequence[Level], Level] | None = None
+    best: tuple[tuple[int, bool], TraceName, Sequence[Level], Level] | None = None
     for trace, covers in image.newest.items():
         for shard in _shards(image, covers) if trace not in unmerged else ():
             found = levels(covers, shard)
@@ -130,16 +133,18 @@ def next_merge(
                 continue
             use = (len(found), image.kept.stands_alone(chosen[-1].lower, chosen[0].upper))
             if best is None or use > best[0]:
-                best = (use, (trace, shard), chosen, found[-1])
+                best = (use, trace, chosen, found[-1])
     if best is None:
-        return None
-    _, (trace, shard), merged, oldest = best
-    bottom, slices = merged[-1] == oldest, [one for level in merged for one in level.slices]
-    expiry = expiries.get(trace) if bottom else None
-    return {
-        "layers": [layer.to_json() for layer, _ in slices], "slices": [str(part) for _, part in slices], "range": str(shard),
-        "bottom": bottom, "expired": _expired(expiry, merged[0].upper, image),
-    }  # fmt: skip
+        return []
+    _, trace, merged, oldest = best
+    bottom = merged[-1] == oldest
+    expired = _expired(expiries.get(trace) if bottom else None, merged[0].upper, image)
+    return [_order(held, slices) | {"bottom": bottom, "expired": expired} for held, slices in merges_of(merged)]
+
+
+def _order(held: HashRange, slices: Iterable[Slice]) -> dict[str, object]:
+    found = [(layer.to_json(), str(part)) for layer, part in slices]
+    return {"layers": [layer for layer, _ in found], "slices": [part for _, part in found], "range": str(held)}
 
 
 def _shards(image: Image, covers: Covers) -> Iterable[HashRange]:

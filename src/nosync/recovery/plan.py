@@ -205,8 +205,10 @@ def _remembered(image: Image, jobs: Sequence[Recompute]) -> set[str]:
     found: set[str] = set()
     for trace, written in image.traces.items():
         held = [one for one, layers in written.items() if layers]
-        for old in (one for one in held if any(one.overlaps(other) for other in held if other != one)):
-            found |= {leaf.path for leaf in leaf_layers(written[old]) if not any(_makes(job, trace, leaf) for job in jobs)}
+        mixed = [one for one in held if any(one.overlaps(other) for other in held if other != one)]
+        leaves = {leaf for layers in pieces(written).values() for leaf in leaf_layers(layers)} if mixed else set()
+        for old in mixed:
+            found |= {layer.path for layer in written[old] if layer in leaves and not any(_makes(job, trace, layer) for job in jobs)}
     return found
 
 

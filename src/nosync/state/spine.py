@@ -67,6 +67,20 @@ def levels(covers: Covers, shard: HashRange) -> list[Level]:
     return found
 
 
+def merges_of(chosen: Iterable[Level]) -> list[tuple[HashRange, list[Slice]]]:
+    """What is to be merged, by range: nearly always one. Where a hash was never written to in these epochs, there is no merged layer for it
+    either: it would be the only one there, and nobody could tell what it was made of.
+    """
+    found: list[tuple[HashRange, list[Slice]]] = []
+    for layer, part in sorted(((one[0], one[1]) for level in chosen for one in level.slices), key=lambda one: one[1]):
+        if found and part.lower <= found[-1][0].upper:
+            held, inside = found.pop()
+            found.append((HashRange(held.lower, max(held.upper, part.upper)), [*inside, (layer, part)]))
+        else:
+            found.append((part, [(layer, part)]))
+    return [(held, sorted(inside, key=lambda one: -one[0].upper)) for held, inside in found]
+
+
 def plan_merge(
     newest_cover: Sequence[R], fan_in: int = FAN_IN, width: int = WIDTH, floor_rows: int = FLOOR_ROWS
 ) -> tuple[R, ...] | None:

@@ -1,0 +1,61 @@
+"""Histories in which the number of shards changes: with a start, before a recovery, and between epochs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+from nosync.journal.entries import Rescaled
+from nosync.journal.journal import Journal
+from nosync.model.hash_range import HashRange
+from nosync.model.layers import Covers
+from nosync.model.shards import shard_ranges
+
+from .history import History
+from .life import Life
+from .program import HALVES, SHARDED, DictEngine
+from .world import World
+
+COUNTS = (1, 2, 3, 4)
+MOST = 20  # or the flow would never come to rest
+
+
+class RescalingLife(Life):
+    """A run whose shards are other ones from time to time."""
+
+    history: RescalingHistory
+
+    def make_engine(self, journal: Journal) -> DictEngine:
+        engine = super().make_engine(journal)
+        engine.shards = self.history.chance.choice(COUNTS)
+        return engine
+
+    def stream(self) -> bool:
+        assert self.journal is not None
+        if self.history.rescaled < MOST and self.history.chance.random() < 0.2:
+            shards = self.history.chance.choice(COUNTS)
+            self.journal.append(Rescaled(self.journal.image.epoch + 1, shards, 0.0))
+            self.engine.shards = shards
+            self.history.rescaled += 1
+        return super().stream()
+
+    def ranges_of(self, trace: str, covers: Covers) -> Iterable[HashRange]:
+        return shard_ranges(self.engine.shards) if trace in SHARDED else HALVES
+
+
+class RescalingHistory(History):
+    """Chance of its own: the rest is as in the history of the same seed."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.chance, self.rescaled = random.Random(seed), 0
+
+    def make_life(self) -> Life:
+        return RescalingLife(self, self.host, self.link(self.host))
+
+
+def simulate_rescaling(seed: int, steps: int = 60) -> tuple[World, int]:
+    """Raises `Broken` where the contract is not kept; says how often the flow was rescaled."""
+    history = RescalingHistory(seed)
+    history.run(steps)
+    return history.world, history.rescaled
