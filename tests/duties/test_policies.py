@@ -20,7 +20,8 @@ from nosync.model.policies.table import POLICIES, policy_named
 from nosync.model.policy import Policy
 from nosync.model.run import Runner
 from nosync.model.sink import Promise
-from nosync.recovery.plan import Recompute, Shape, plan
+from nosync.recovery.plan import Shape, plan
+from nosync.recovery.recompute import Recompute
 from nosync.recovery.survey import Survey, doubtful
 from nosync.recovery.verdict import shape_of
 from nosync.store.disk import LocalDisk

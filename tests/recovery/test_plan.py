@@ -4,7 +4,8 @@ from nosync.journal.entries import Computed, Entry, Merged, Opened, Released, Re
 from nosync.journal.image import Image, fold
 from nosync.model.layers import LayerInfo
 from nosync.model.shards import shard_ranges
-from nosync.recovery.plan import Plan, Recompute, Shape, plan
+from nosync.recovery.plan import Plan, Shape, plan
+from nosync.recovery.recompute import Recompute
 from nosync.recovery.survey import Survey
 
 HALVES = shard_ranges(2)

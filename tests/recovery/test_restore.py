@@ -12,7 +12,8 @@ from nosync.model.engine import Outcome
 from nosync.model.errors import Corrupt
 from nosync.model.run import Runner
 from nosync.model.shards import shard_ranges
-from nosync.recovery.plan import Recompute, plan
+from nosync.recovery.plan import plan
+from nosync.recovery.recompute import Recompute
 from nosync.recovery.restore import Recovered, missing_a_neighbour, recover
 from nosync.recovery.survey import Survey
 from nosync.recovery.suspicion import suspected

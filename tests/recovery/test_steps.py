@@ -4,8 +4,9 @@ from nosync.journal.entries import Computed
 from nosync.journal.image import Image
 from nosync.model.hash_range import HashRange
 from nosync.model.layers import LayerInfo
-from nosync.recovery.plan import Plan, Recompute
+from nosync.recovery.plan import Plan
 from nosync.recovery.progress import RecoveryProgress
+from nosync.recovery.recompute import Recompute
 
 ONE, OTHER = HashRange(0, 10), HashRange(10, 20)
 

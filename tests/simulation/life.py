@@ -147,7 +147,8 @@ class Life:
         for trace in MERGED:
             covers = self.journal.image.newest.get(trace, {})
             for held in self.ranges_of(trace, covers):
-                if chosen := plan_merge(levels(covers, held), fan_in=3, width=2, floor_rows=1):
+                chosen = plan_merge(levels(covers, held), fan_in=3, width=2, floor_rows=1)
+                if chosen and merges_of(chosen):
                     yield chosen
 
     def ranges_of(self, trace: str, covers: Covers) -> Iterable[HashRange]:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
+from unittest.mock import patch
 
+from nosync.journal import image
 from nosync.journal.entries import Rescaled
 from nosync.journal.journal import Journal
 from nosync.model.hash_range import HashRange
-from nosync.model.layers import Covers
+from nosync.model.layers import Covers, LayerInfo
 from nosync.model.shards import shard_ranges
+from nosync.recovery import plan
+from nosync.state import cover, spine
 
+from . import life
 from .history import History
 from .life import Life
 from .program import HALVES, SHARDED, DictEngine
@@ -59,3 +65,27 @@ def simulate_rescaling(seed: int, steps: int = 60) -> tuple[World, int]:
     history = RescalingHistory(seed)
     history.run(steps)
     return history.world, history.rescaled
+
+
+MUTATIONS: dict[str, tuple[Callable[[], Any], int]] = {
+    "covers are put together as if ranges did not overlap": (lambda: patch.object(cover, "pieces", dict), 0),
+    "a new layer takes the place of others in its own range only": (lambda: patch.object(image, "with_layer", _beside), 0),
+    "neighbouring merges take whole layers": (lambda: patch.object(spine, "slices", _whole), 0),
+    "lost layers are made again in today's shards only": (lambda: patch.object(plan, "as_written", lambda leaf, whole: leaf), 0),
+    "several epochs as one take layers in part": (lambda: patch.object(plan, "widened", lambda job, layers: job), 0),
+    "lost layers of earlier shards are forgotten": (lambda: patch.object(plan, "lost_leaves", lambda image, readable: []), 0),
+    "what is merged may reach beyond what was written": (lambda: patch.object(life, "merges_of", _as_one), 0),
+}
+
+
+def _beside(covers: Covers, layer: LayerInfo) -> Covers:
+    return covers | {layer.range: cover._placed(covers.get(layer.range, ()), layer)}
+
+
+def _whole(covers: Covers, wanted: HashRange) -> Any:
+    return tuple((layer, layer.range) for layer, _ in cover.slices(covers, wanted))
+
+
+def _as_one(chosen: Any) -> Any:
+    slices = [one for level in chosen for one in level.slices]
+    return [(HashRange(min(part.lower for _, part in slices), max(part.upper for _, part in slices)), slices)]

@@ -11,7 +11,8 @@ from nosync.cli.fsck import code
 from nosync.journal.entries import Computed, Declared, Entry, Opened, Skipped
 from nosync.journal.image import fold
 from nosync.model.hash_range import ALL_HASHES
-from nosync.recovery.plan import Plan, Recompute
+from nosync.recovery.plan import Plan
+from nosync.recovery.recompute import Recompute
 from nosync.recovery.verdict import LOST, REPAIRABLE, WHOLE, Verdict
 from nosync.sources.inspection import obstacles
 from nosync.sources.listing import facts

@@ -13,7 +13,8 @@ from nosync.model.identifiers import Shard, TraceName
 from nosync.model.run import this_process
 from nosync.model.shards import shards_in
 from nosync.recovery.check import Findings, Holding, Records, check
-from nosync.recovery.plan import Plan, Recompute
+from nosync.recovery.plan import Plan
+from nosync.recovery.recompute import Recompute
 from nosync.recovery.verdict import LOST, REPAIRABLE, WHOLE, Epochs, Verdict, judge
 from nosync.sources.inspection import Obstacle, obstacles
 from nosync.store.objects import open_remote

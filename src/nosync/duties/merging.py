@@ -121,15 +121,15 @@ class Merger:
 def next_merges(
     image: Image, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES
 ) -> list[dict[str, object]]:
-    """The merge that shortens the longest cover of a shard, if there is one; of equally long ones, where the merged layer may stand for its inputs.
-    Outputs of sinks stay epoch by epoch: they are `unmerged`. What earlier shards have left is merged into layers of those of today.
+    """The merge that shortens the longest cover of a shard, if there is one; of equally long ones, where the merged layer may stand for its
+    inputs. Outputs of sinks stay epoch by epoch: they are `unmerged`. What earlier shards have left is merged into layers of today's.
     """
     best: tuple[tuple[int, bool], TraceName, Sequence[Level], Level] | None = None
     for trace, covers in image.newest.items():
         for shard in _shards(image, covers) if trace not in unmerged else ():
             found = levels(covers, shard)
             chosen = plan_merge(found)
-            if not chosen:
+            if not chosen or not merges_of(chosen):
                 continue
             use = (len(found), image.kept.stands_alone(chosen[-1].lower, chosen[0].upper))
             if best is None or use > best[0]:

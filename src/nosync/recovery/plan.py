@@ -15,12 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nosync.journal.image import Image
-from nosync.model.engine import Targets
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName, epochs
 from nosync.model.layers import LayerInfo, TraceRange
 from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.policy import Policy
+from nosync.recovery.earlier_shards import as_written, lost_leaves, remembered, widened
+from nosync.recovery.recompute import Recompute
 from nosync.recovery.survey import Survey
 from nosync.state.cover import cover, pieces
 from nosync.state.leaves import leaf_layers, within
@@ -40,15 +41,6 @@ class Shape:
     unrepeatable: frozenset[TraceName] = frozenset()
     records: frozenset[TraceName] = frozenset()
     policy: Policy = LOG_STRUCTURED
-
-
-@dataclass(frozen=True, slots=True)
-class Recompute:
-    """One job over the input of epochs [first, last] that writes the layers of some traces and shards only."""
-
-    first: Epoch
-    last: Epoch
-    targets: Targets
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +119,17 @@ def _lost_for_now(image: Image, survey: Survey, shape: Shape, epoch: Epoch) -> b
 
 
 def _plan_for(epoch: Epoch, image: Image, survey: Survey, shape: Shape) -> Plan | None:
+    """The plan for an epoch. What shards of earlier times have written, and others stand for since, is made again if that can be done."""
+    lost = lost_leaves(image, survey.readable)
+    orphaned = [leaf for leaf in lost if leaf.trace not in shape.unrepeatable and leaf.trace not in shape.sinks]
+    found = _plan_with(orphaned, lost, epoch, image, survey, shape) if orphaned else None
+    return found or _plan_with([], lost, epoch, image, survey, shape)
+
+
+def _plan_with(
+    orphaned: Sequence[LayerInfo], old: Sequence[LayerInfo], epoch: Epoch, image: Image, survey: Survey, shape: Shape
+) -> Plan | None:
+    """`orphaned` ones of the lost `old` leaves are to be made again."""
     whole = {layer.path: layer for layer in image.layers()}
     traces = {part: _up_to(epoch, layers) for part, layers in _traces(image)}
     readable = {part: [layer for layer in layers if survey.readable(layer.path)] for part, layers in traces.items()}
@@ -135,12 +138,13 @@ def _plan_for(epoch: Epoch, image: Image, survey: Survey, shape: Shape) -> Plan 
     missing: list[LayerInfo] = []
     for part, layers in traces.items():
         missing += _missing(layers, covers[part], released[part], image.since)
-    on_loss = {leaf.trace: shape.policy.on_loss(leaf.trace not in shape.unrepeatable) for leaf in missing}
+    on_loss = {leaf.trace: shape.policy.on_loss(leaf.trace not in shape.unrepeatable) for leaf in (*missing, *orphaned)}
     if "refuse" in on_loss.values():
         return None
-    missing = list(dict.fromkeys(_as_written(leaf, whole) for leaf in missing))
-    jobs = _jobs([leaf for leaf in missing if on_loss[leaf.trace] == "recompute"], traces, readable, shape)
-    jobs = tuple(_widened(job, whole.values()) for job in jobs)
+    missing = list(dict.fromkeys(as_written(leaf, whole) for leaf in missing))
+    wanted = dict.fromkeys([*missing, *(leaf for leaf in orphaned if leaf.upper <= epoch + 1)])
+    jobs = _jobs([leaf for leaf in wanted if on_loss[leaf.trace] == "recompute"], traces, readable, shape)
+    jobs = tuple(widened(job, whole.values()) for job in jobs)
     if not all(_has_input(job, image, survey) and _has_records(job, traces, readable, shape) for job in jobs):
         return None
     needed = {layer.path for part, layers in covers.items() if part[0] not in shape.sinks for layer in layers}
@@ -149,7 +153,7 @@ def _plan_for(epoch: Epoch, image: Image, survey: Survey, shape: Shape) -> Plan 
         needed |= _below(job, readable, shape)
     needed |= _inputs(image, jobs, epoch)
     gone = {layer.path for layers in traces.values() for layer in layers if layer.path and not survey.readable(layer.path)}
-    lost = tuple(sorted(gone - _remembered(image, jobs))) if gone else ()
+    lost = tuple(sorted(gone - remembered(old, jobs)))
     found = tuple({layer.path: whole[layer.path] for layers in covers.values() if lost for layer in layers}.values())
     fetch = tuple(sorted(name for name in needed if name not in survey.home and name in survey.remote))
     return Plan(epoch, _still_open(image, survey, epoch), fetch, jobs, lost, found, tuple(missing))
@@ -175,49 +179,6 @@ def _traces(image: Image) -> Iterable[tuple[TraceRange, list[LayerInfo]]]:
     for trace, written in image.traces.items():
         for piece, layers in pieces(written).items():
             yield (trace, piece), [layer if layer.range == piece else replace(layer, range=piece) for layer in layers]
-
-
-def _as_written(leaf: LayerInfo, whole: Mapping[str, LayerInfo]) -> LayerInfo:
-    return replace(leaf, range=whole[leaf.path].range) if leaf.path in whole else leaf
-
-
-def _widened(job: Recompute, layers: Iterable[LayerInfo]) -> Recompute:
-    """The job for all hashes of the layers whose place is taken by what it makes: none of them goes in part."""
-    inside = [layer for layer in layers if layer.trace in job.targets and _covers(job, layer)]
-    targets = {trace: _together(ranges, [layer.range for layer in inside if layer.trace == trace]) for trace, ranges in job.targets.items()}
-    return replace(job, targets=targets)
-
-
-def _together(ranges: Iterable[HashRange], others: Iterable[HashRange]) -> frozenset[HashRange]:
-    """The ranges with those others that overlap them; what overlaps is one."""
-    wanted, found = list(ranges), list[HashRange]()
-    for one in sorted({*others, *wanted}):
-        if found and found[-1].overlaps(one):
-            one = HashRange(found[-1].lower, max(found.pop().upper, one.upper))
-        found.append(one)
-    return frozenset(one for one in found if any(one.overlaps(other) for other in wanted))
-
-
-def _remembered(image: Image, jobs: Sequence[Recompute]) -> set[str]:
-    """Layers that stay on record though they be lost: written by shards that are no more, not made again, and in each of their pieces some
-    merged layer stands for them. Were they forgotten, and that one lost later, nobody would know that they ever were.
-    """
-    found: set[str] = set()
-    for trace, written in image.traces.items():
-        held = [one for one, layers in written.items() if layers]
-        mixed = [one for one in held if any(one.overlaps(other) for other in held if other != one)]
-        leaves = {leaf for layers in pieces(written).values() for leaf in leaf_layers(layers)} if mixed else set()
-        for old in mixed:
-            found |= {layer.path for layer in written[old] if layer in leaves and not any(_makes(job, trace, layer) for job in jobs)}
-    return found
-
-
-def _makes(job: Recompute, trace: TraceName, layer: LayerInfo) -> bool:
-    return _covers(job, layer) and any(one.overlaps(layer.range) for one in job.targets.get(trace, ()))
-
-
-def _covers(job: Recompute, layer: LayerInfo) -> bool:
-    return job.first <= layer.lower and layer.upper <= job.last + 1
 
 
 def _released(image: Image, shape: Shape, trace: TraceName) -> Epoch:

@@ -7,7 +7,8 @@ from itertools import accumulate
 from nosync.journal.image import Image
 from nosync.model.layers import LayerInfo, TraceRange
 from nosync.model.status import Recovery
-from nosync.recovery.plan import Plan, Recompute
+from nosync.recovery.plan import Plan
+from nosync.recovery.recompute import Recompute
 
 
 class RecoveryProgress:
@@ -45,5 +46,4 @@ def _part(layer: LayerInfo) -> TraceRange:
 
 def _inside(job: Recompute, missing: Iterable[LayerInfo]) -> list[LayerInfo]:
     """What a job brings back of what is missing, as far as its size is known."""
-    inside = [layer for layer in missing if job.first <= layer.lower and layer.upper <= job.last + 1]
-    return [layer for layer in inside if any(held.overlaps(layer.range) for held in job.targets.get(layer.trace, ()))]
+    return [layer for layer in missing if job.replaces(layer)]

@@ -19,8 +19,9 @@ from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, TraceName, e
 from nosync.model.layers import Covers, Kind, LayerInfo
 from nosync.model.status import Recovery
 from nosync.model.store import Disk, Remote
-from nosync.recovery.plan import Plan, Recompute, Shape, plan, recorded
+from nosync.recovery.plan import Plan, Shape, plan, recorded
 from nosync.recovery.progress import RecoveryProgress, parts_of
+from nosync.recovery.recompute import Recompute
 from nosync.recovery.survey import Verify, intact, survey
 from nosync.recovery.suspicion import suspect
 from nosync.state.cover import remainder
@@ -151,7 +152,7 @@ class _Restoration:
             before = _as_of(image, made, job, self.shape.records)
             openings = [image.opened[epoch] for epoch in epochs(job.first, job.last)]
             layers = list(self.engine.compute(openings, before, job.targets, image.seen_before).layers)
-            layers += self._blanks(job, layers, {leaf.trace: leaf.kind for leaf in chosen.missing})
+            layers += self._blanks(job, layers, {layer.trace: layer.kind for layer in image.layers()})
             vanished = _vanished(image, job, layers)
             image.apply(image.number, Restored(vanished, ()))
             lost += vanished
@@ -221,7 +222,7 @@ def missing_a_neighbour(image: Image, lost: frozenset[str], made: Sequence[Layer
     for part, layers in [((trace, held), layers) for trace, ranges in image.traces.items() for held, layers in ranges.items()]:
         anew = [layer for layer in made if (layer.trace, layer.range) == part]
         left = [layer for layer in (*layers, *anew) if layer.path not in lost]
-        for leaf in [leaf for leaf in leaf_layers(layers) if leaf.path in lost and not any(_takes(job, leaf) for job in jobs)]:
+        for leaf in [leaf for leaf in leaf_layers(layers) if leaf.path in lost and not any(job.replaces(leaf) for job in jobs)]:
             around = min((layer for layer in left if within(leaf, layer)), key=lambda layer: layer.upper - layer.lower, default=None)
             found |= {layer.path for layer in left if around is not None and within(layer, around) and layer != around}
     return found
@@ -233,13 +234,7 @@ def _vanished(image: Image, job: Recompute, made: Iterable[LayerInfo]) -> tuple[
     """
     again = {(layer.trace, layer.range) for layer in made} if job.last == job.first else ()
     parts = [((trace, held), layers) for trace in job.targets for held, layers in image.traces.get(trace, {}).items()]
-    return tuple(layer.path for part, layers in parts if part not in again for layer in layers if _takes(job, layer))
-
-
-def _takes(job: Recompute, layer: LayerInfo) -> bool:
-    """Whether what the job makes comes in the place of the layer."""
-    targets = job.targets.get(layer.trace, ())
-    return job.first <= layer.lower and layer.upper <= job.last + 1 and any(held.overlaps(layer.range) for held in targets)
+    return tuple(layer.path for part, layers in parts if part not in again for layer in layers if job.replaces(layer))
 
 
 def _as_of(image: Image, made: Sequence[LayerInfo], job: Recompute, records: frozenset[TraceName]) -> CoversOf:

@@ -69,7 +69,8 @@ def levels(covers: Covers, shard: HashRange) -> list[Level]:
 
 def merges_of(chosen: Iterable[Level]) -> list[tuple[HashRange, list[Slice]]]:
     """What is to be merged, by range: nearly always one. Where a hash was never written to in these epochs, there is no merged layer for it
-    either: it would be the only one there, and nobody could tell what it was made of.
+    either: it would be the only one there, and nobody could tell what it was made of. Nor where one epoch alone has written: nothing would
+    be shorter for it.
     """
     found: list[tuple[HashRange, list[Slice]]] = []
     for layer, part in sorted(((one[0], one[1]) for level in chosen for one in level.slices), key=lambda one: one[1]):
@@ -78,7 +79,8 @@ def merges_of(chosen: Iterable[Level]) -> list[tuple[HashRange, list[Slice]]]:
             found.append((HashRange(held.lower, max(held.upper, part.upper)), [*inside, (layer, part)]))
         else:
             found.append((part, [(layer, part)]))
-    return [(held, sorted(inside, key=lambda one: -one[0].upper)) for held, inside in found]
+    merges = [(held, sorted(inside, key=lambda one: -one[0].upper)) for held, inside in found]
+    return [(held, inside) for held, inside in merges if len({(layer.lower, layer.upper) for layer, _ in inside}) > 1]
 
 
 def plan_merge(

@@ -17,7 +17,8 @@ from nosync.journal.entries import Computed, Restored, RolledBack, TakenOver
 from nosync.journal.journal import Journal, fenced_by
 from nosync.model.errors import Conflict
 from nosync.model.estimate import Meter
-from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber
+from nosync.model.hash_range import HashRange
+from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, TraceName
 from nosync.model.layers import LayerInfo, TraceRange
 from nosync.model.policy import MOST_LAYERS, PATIENCE_SECONDS
 from nosync.model.safety import Standing
@@ -212,6 +213,7 @@ class LayerShipper:
         self.came.clear()
         traces = self._traces()
         self.waiting = {part: uncovered(layers, self.placed) for part, layers in traces.items()}
+        self.lost = self._lost()
         epoch = self.journal.image.epoch
         self.there = {part: list(cover([one for one in layers if one.path in self.placed], epoch)) for part, layers in traces.items()}
         self.behind = sum(layer.bytes for layers in self.waiting.values() for layer in layers)
@@ -224,9 +226,20 @@ class LayerShipper:
             traces = self.journal.image.traces
             return {(trace, held): list(layers) for trace, ranges in traces.items() for held, layers in ranges.items()}
 
+    def _lost(self) -> frozenset[str]:
+        """Layers of earlier shards that a recovery has left on record although nobody has them any more: they stay waiting."""
+        held: dict[TraceName, list[HashRange]] = {}
+        for trace, range in self.waiting:
+            held.setdefault(trace, []).append(range)
+        old = [
+            part for part in self.waiting
+            if any(other != part[1] and other.overlaps(part[1]) for other in held[part[0]])
+        ]  # fmt: skip
+        return frozenset(layer.path for part in old for layer in self.waiting[part] if not self.disk.exists(layer.path))
+
     def _next(self) -> LayerInfo | None:
         """For the oldest waiting layer, if it has waited long enough: the one that collapses it and its followers."""
-        behind = [part for part, layers in self.waiting.items() if layers]
+        behind = [part for part, layers in self.waiting.items() if layers and layers[0].path not in self.lost]
         part = min(behind, key=lambda part: self.waiting[part][0].lower, default=None)
         if part is None:
             return None
