@@ -11,9 +11,12 @@ from .history import simulate
 from .many import some, steps_of, together
 from .mutations import MUTATIONS
 from .program import Broken
+from .rescaling import MUTATIONS as RESCALING_MUTATIONS
+from .rescaling import simulate_rescaling
 
 HISTORIES = 1_250
 CHANGING = 200
+RESCALED = 100
 
 
 @pytest.mark.slow
@@ -49,3 +52,26 @@ def test_the_contract_holds_when_programs_change() -> None:
             broken.append(f"seed {seed}: {type(error).__name__}: {error}")
     assert not broken, "\n".join(broken[:5])
     assert adopted > CHANGING // 2
+
+
+def test_the_contract_holds_when_flows_are_rescaled() -> None:
+    broken, rescaled = [], 0
+    for seed in range(RESCALED):
+        try:
+            rescaled += simulate_rescaling(seed, steps_of(seed))[1]
+        except Exception as error:
+            broken.append(f"seed {seed}: {type(error).__name__}: {error}")
+    assert not broken, "\n".join(broken[:5])
+    assert rescaled > 4 * RESCALED
+
+
+@pytest.mark.parametrize("name", RESCALING_MUTATIONS)
+def test_the_simulation_notices_what_a_rescaling_breaks(name: str) -> None:
+    make, likely = RESCALING_MUTATIONS[name]
+    with make():
+        for seed in (likely, *range(400)):
+            try:
+                simulate_rescaling(seed, 24)
+            except (Broken, ValueError):
+                return
+    raise AssertionError(f"nothing broke although {name}")
