@@ -189,7 +189,8 @@ def _check_rolled(history: History, life: Life) -> None:
 def check_answers(history: History, known: list[Opened]) -> None:
     """What sinks have got is what the input makes of it."""
     before: dict[int, int] = {}
-    for epoch, (_, after) in enumerate(expected([events_of(history, entry) for entry in known]), start=1):
+    for epoch, state in enumerate(expected([events_of(history, entry) for entry in known]), start=1):
+        after = state["parities"]
         change = {str(key): after.get(key, 0) for key in before.keys() | after.keys() if before.get(key, 0) != after.get(key, 0)}
         got = {key: values[1] for key, values in history.sinks["sink"].got[epoch].items()}
         if got != change:
@@ -202,10 +203,9 @@ def check_now(history: History, life: Life, known: list[Opened]) -> None:
     assert life.journal is not None
     image = life.journal.image
     states = expected([events_of(history, entry) for entry in known if entry.epoch <= image.epoch])
-    for trace, at in (("totals", 0), ("parities", 1)):
-        found = life.engine.state(trace, lambda name: image.covers(name, image.epoch))
-        wanted = states[-1][at] if states else {}
-        if {key: value for key, value in found.items() if value} != {key: value for key, value in wanted.items() if value}:
+    for trace, wanted in (states[-1] if states else {}).items():
+        found = life.engine.holds(trace, image.covers(trace, image.epoch))
+        if found != wanted:
             raise Broken(f"{trace} is {found}, not {wanted}")
     if history.dice:
         luck = life.engine.state("luck", lambda name: image.covers(name, image.epoch)).get(0, 0)

@@ -43,7 +43,7 @@ class History:
         self.trims = chance.random() < 0.5
         self.roll = chance.choice((3, 6, 20, 1000))
         self.patience = chance.choice((0.0, 0.0, 1.0))
-        self.starts = self.newest = 0
+        self.starts = self.newest = self.boots = 0
         self.places: dict[int, Host] = {}  # where the processes were started
         self.wall = 0.0
         self.life: Life | None = None
@@ -84,6 +84,11 @@ class History:
         if host is not self.host:
             self.host = host
             self.promises.expect("site")
+
+    def another_boot(self) -> str:
+        """No two hosts, and no two lives of one, have the same."""
+        self.boots += 1
+        return f"boot {self.boots}"
 
     def wall_clock(self) -> float:
         """Seconds as people count them: now and then they jump."""
@@ -154,7 +159,9 @@ class History:
                 self.drop(life)
         except Fenced as error:
             if life.journal is not None and life.current:
-                raise Broken("fenced by nobody") from error
+                if "Start again" not in error.hint:
+                    raise Broken("fenced by nobody") from error
+                self.world.events["in the way"] += 1
             life.ending = True
         except Invalid as error:
             raise Broken(f"refused: {error}") from error
@@ -204,7 +211,7 @@ class History:
         """A host restarts, or its disk is lost: no process there survives."""
         for life in [life for life in self.lives if life.host is host]:
             self.drop(life)
-        host.boot = f"boot {self.world.operations}"
+        host.boot = self.another_boot()
         self.world.runs_changed = True
         lost = self.remote is not None and self.world.random.random() < 0.4
         if lost:
@@ -222,7 +229,7 @@ class History:
         if len(self.hosts) > 1 and self.world.random.random() < 0.5:
             self.host = self.world.random.choice([host for host in self.hosts if host is not self.host])
         else:
-            self.host = Host(self.world, f"boot {self.world.operations}")
+            self.host = Host(self.world, self.another_boot())
             self.hosts.append(self.host)
         self.promises.expect("site")
 

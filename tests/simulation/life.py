@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .history import History
 
 MARKS_OF = {"lasting": lambda slice: [str(slice["last"])]}
-MERGED = ("totals", "parities", "luck")
+MERGED = ("totals", "parities", "rows", "pairs", "luck")
 
 
 class Life:

@@ -290,11 +290,22 @@ class Peek:
     def read(self, name: str) -> bytes | None:
         return self._content(name)
 
+    def exists(self, name: str) -> bool:
+        return name in self.place.files
+
     def read_all(self, names: list[str]) -> dict[str, bytes]:
         return {name: content for name in names if (content := self._content(name)) is not None}
 
     def sizes(self, folder: str) -> dict[str, int]:
         return {name: len(self._content(name) or b"") for name in self.place.files if name.startswith(folder + "/")}
+
+
+class Both:
+    """A home, and for what it lacks a remote: for those who only read."""
+
+    def __init__(self, disk: Cache, remote: Peek) -> None:
+        away = {name: File(content) for name in remote.place.files if (content := remote.read(name)) is not None}
+        self.files = away | disk.files
 
 
 def _below(files: dict[str, T], folder: str, size: Callable[[T], int]) -> dict[str, int]:

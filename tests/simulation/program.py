@@ -1,17 +1,20 @@
 """A small flow that computes with nothing but dictionaries: two sources, some traces, two sinks.
 
 `totals` sums events by key in two shards; `parities`, fed by it, sums the totals by their parity, in two shards; `out` is the change of
-`parities`, for the first sink. State as of an epoch is a function of the input up to it, so epochs may be computed one by one or several
-at once. With dice, `rolls` records a random number for each event, which can never be had again, and `luck` sums those; `more` is the
-change of `luck`, or else of `totals`, for the second sink.
+`parities`, for the first sink. Those keep the newest value of each key; `rows` and `pairs` keep counted rows in two shards, where whatever
+is missing or there twice shows for ever: `rows` the events themselves, `pairs`, fed by `rows` and `totals`, each event with the total of
+its key. State as of an epoch is a function of the input up to it, so epochs may be computed one by one or several at once. With dice,
+`rolls` records a random number for each event, which can never be had again, and `luck` sums those; `more` is the change of `luck`, or else
+of `totals`, for the second sink.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nosync.journal.entries import Opened
@@ -19,30 +22,37 @@ from nosync.journal.names import source_folder
 from nosync.model.engine import CoversOf, Outcome, Targets
 from nosync.model.errors import Corrupt
 from nosync.model.hash_range import HashRange
-from nosync.model.layers import Kind, LayerInfo
+from nosync.model.layers import Covers, Kind, LayerInfo
 from nosync.model.shards import shard_ranges
 from nosync.model.store import fingerprint
 from nosync.model.watermark import History, nothing_seen
 from nosync.recovery.plan import Shape
 from nosync.state.cover import Slice
 
-from .places import Cache
+from .places import Both, Cache, Peek
 from .world import World
 
 HALVES = shard_ranges(2)
 SINKS = {"out": "sink", "more": "other"}
-SHARDED = ("totals", "parities")
+COUNTED = ("rows", "pairs")  # state is the sum of all layers, not the newest value
+SHARDED = ("totals", "parities", *COUNTED)
 
 
-def hash_of(key: int) -> int:
+def number(key: int | str) -> int:
+    """The event, or its key, that a row begins with."""
+    return int(str(key).partition("/")[0])
+
+
+def hash_of(key: int | str) -> int:
     """Even keys are in the lower half, odd ones in the upper; of each, every other one in its second quarter."""
-    return key % 2 << 63 | key // 2 % 2 << 62
+    return number(key) % 2 << 63 | number(key) // 2 % 2 << 62
 
 
 def shape_of(dice: bool) -> Shape:
     """Who feeds whom."""
     feeders = {"totals": frozenset(["totals"]), "parities": frozenset(["totals", "parities"])}
     feeders["out"] = frozenset(["totals", "parities", "out"])
+    feeders |= {"rows": frozenset(["rows"]), "pairs": frozenset(["totals", "rows", "pairs"])}
     if not dice:
         return Shape(feeders | {"more": frozenset(["totals", "more"])}, SINKS)
     feeders |= {"rolls": frozenset(["rolls"]), "luck": frozenset(["rolls", "luck"]), "more": frozenset(["rolls", "luck", "more"])}
@@ -202,8 +212,10 @@ class DictEngine:
     ) -> Outcome:
         events, asked = self.events(openings), frozenset(shape_of(self.dice).feeders if targets is None else targets)
         wanted: dict[str, dict[int, Any]] = {}
-        if asked - {"rolls", "luck"}:
+        if asked - {"rolls", "luck", "rows"}:
             wanted |= self._sums(events, covers, bool(asked & {"parities", "out"}))
+        if asked & {"rows", "pairs"}:
+            wanted |= self._rows(events, covers, wanted.get("totals"))
         if self.dice and asked & {"rolls", "luck", "more"}:
             wanted |= self._luck(events, covers, targets is not None)
         return Outcome(tuple(self._layers(wanted, openings, targets)), {"lasting": len(events)}, {})
@@ -221,6 +233,16 @@ class DictEngine:
         change = {key: [old.get(key), new[key]] for key in sorted(new) if new[key] != old.get(key, 0)}
         totals = {key: after[key] for key in sorted(after) if after[key] != before.get(key)}
         return {"totals": totals, "parities": {key: new[key] for key in change}, "out": change, "more": totals}
+
+    def _rows(self, events: list[int], covers: CoversOf, totals: dict[int, int] | None) -> dict[str, dict[str, int]]:
+        """The change of both kinds of counted rows."""
+        fresh = Counter(map(str, events))
+        if totals is None:
+            return {"rows": fresh}
+        before, old = self.state("totals", covers), self.counted("rows", covers)
+        pairs = Counter(paired(old + fresh, before | totals))
+        pairs.subtract(paired(old, before))
+        return {"rows": fresh, "pairs": {pair: count for pair, count in sorted(pairs.items()) if count}}
 
     def _luck(self, events: list[int], covers: CoversOf, again: bool) -> dict[str, dict[int, Any]]:
         """What was rolled is read from its record when it is asked for again."""
@@ -248,6 +270,24 @@ class DictEngine:
             return list(shards)
         return [held.both(one) for held in shards for one in sorted(targets.get(trace, ())) if held.overlaps(one)]
 
+    def counted(self, trace: str, covers: CoversOf) -> Counter[str]:
+        """All rows with their counts."""
+        return self.summed((layer, held) for held, layers in covers(trace).items() for layer in layers)
+
+    def summed(self, slices: Iterable[Slice]) -> Counter[str]:
+        found = Counter[str]()
+        for layer, part in slices:
+            found.update({row: count for row, count in self.read(layer).items() if part.contains(hash_of(row))})
+        return Counter({row: count for row, count in found.items() if count})
+
+    def holds(self, trace: str, covers: Covers, remote: Peek | None = None) -> dict[Any, int]:
+        """What a trace holds in these covers, without what is 0. What the home lacks is read from the `remote`."""
+        if remote is not None:
+            return replace(self, disk=Both(self.disk, remote)).holds(trace, covers)
+        if trace in COUNTED:
+            return self.counted(trace, lambda _: covers)
+        return {key: value for key, value in self.state(trace, lambda _: covers).items() if value}
+
     def state(self, trace: str, covers: CoversOf) -> dict[int, int]:
         found: dict[int, int] = {}
         for held, layers in covers(trace).items():
@@ -267,12 +307,13 @@ class DictEngine:
         file = self.disk.files.get(layer.path)
         return file is not None and digest(file.content) == layer.checksum
 
-    def write(self, trace: str, held: HashRange, lower: int, upper: int, values: Mapping[int, Any]) -> LayerInfo:
+    def write(self, trace: str, held: HashRange, lower: int, upper: int, values: Mapping[Any, Any]) -> LayerInfo:
         content = json.dumps(values).encode()
         self.written += 1
         path = f"layers/{trace.replace('/', '%2F')}/{held}/{lower:012d}-{upper}-{self.run}-{self.written:x}.arrow"
         self.disk.replace(path, content)
-        return LayerInfo(trace, held, lower, upper, "upserts", path, len(values), len(content), digest(content))
+        kind: Kind = "diffs" if trace in COUNTED else "upserts"
+        return LayerInfo(trace, held, lower, upper, kind, path, len(values), len(content), digest(content))
 
     def blank(self, trace: str, range: HashRange, lower: int, upper: int, kind: Kind) -> LayerInfo:
         return self.write(trace, range, lower, upper, {})
@@ -283,27 +324,36 @@ class DictEngine:
 
     def merge_slices(self, slices: Sequence[Slice], held: HashRange) -> LayerInfo:
         """Into one layer of a range; newest first."""
+        lower, upper = min(layer.lower for layer, _ in slices), max(layer.upper for layer, _ in slices)
+        if (trace := slices[0][0].trace) in COUNTED:
+            return self.write(trace, held, lower, upper, dict(sorted(self.summed(slices).items())))
         values: dict[str, Any] = {}
         for layer, part in reversed(slices):
             values |= {key: value for key, value in self.read(layer).items() if part.contains(hash_of(int(key)))}
-        keyed = {int(key): value for key, value in sorted(values.items())}
-        lower, upper = min(layer.lower for layer, _ in slices), max(layer.upper for layer, _ in slices)
-        return self.write(slices[0][0].trace, held, lower, upper, keyed)
+        return self.write(trace, held, lower, upper, {int(key): value for key, value in sorted(values.items())})
+
+
+def paired(rows: Mapping[str, int], totals: Mapping[int, int]) -> dict[str, int]:
+    """Each event with the total of its key."""
+    return {f"{row}/{totals[int(row) % 4]}": count for row, count in rows.items()}
 
 
 def digest(content: bytes) -> str:
     return hashlib.md5(content, usedforsecurity=False).hexdigest()[:12]
 
 
-def expected(inputs: Sequence[Sequence[int]]) -> list[tuple[dict[int, int], dict[int, int]]]:
-    """Totals and parities after each epoch, computed the plain way."""
+def expected(inputs: Sequence[Sequence[int]]) -> list[dict[str, dict[Any, int]]]:
+    """What each trace holds after each epoch, computed the plain way; nothing that is 0."""
     totals: dict[int, int] = {}
+    rows = Counter[str]()
     states = []
     for events in inputs:
         for event in events:
             totals[event % 4] = totals.get(event % 4, 0) + event
+        rows.update(map(str, events))
         parities: dict[int, int] = {}
         for total in totals.values():
             parities[total % 2] = parities.get(total % 2, 0) + total
-        states.append((dict(totals), parities))
+        state = {"totals": totals, "parities": parities, "rows": rows, "pairs": paired(rows, totals)}
+        states.append({trace: {key: value for key, value in values.items() if value} for trace, values in state.items()})
     return states

@@ -19,20 +19,21 @@ if TYPE_CHECKING:
 
 
 class Promises:
-    """By kind of failure: `claims` are reported safe points, `opened` the last epoch whose opening is on the tier. `content` is what each
-    epoch has taken, `rolled` what was rolled in it.
+    """By kind of failure: `claims` are the newest safe points reported, `reported` all of them, `opened` the last epoch whose opening is on
+    the tier. `content` is what each epoch has taken, `rolled` what was rolled in it.
     """
 
     def __init__(self, history: History) -> None:
         self.history = history
         self.claims: dict[str, int] = {}
+        self.reported: dict[str, frozenset[int]] = {}
         self.opened: dict[str, int] = {}
         self.content: dict[int, str] = {}
         self.rolled: dict[int, str] = {}
 
     def copied(self, history: History) -> Promises:
         other = Promises(history)
-        other.claims, other.opened = dict(self.claims), dict(self.opened)
+        other.claims, other.reported, other.opened = dict(self.claims), dict(self.reported), dict(self.opened)
         other.content, other.rolled = dict(self.content), dict(self.rolled)
         return other
 
@@ -50,7 +51,7 @@ class Promises:
         life.told = news
         safe = life.upkeep.safe()
         for kind in safe if current else ("site",) if "site" in safe else ():
-            self.claims[kind] = max(self.claims.get(kind, 0), safe[kind])
+            self.claim(kind, safe[kind])
         known = image.last_opened if current else safe.get("site", 0)
         for epoch, entry in image.opened.items():
             if epoch <= known:
@@ -65,14 +66,25 @@ class Promises:
             there = max((epoch for epoch, record in image.opened_in.items() if record <= number), default=0)
             self.opened[kind] = max(self.opened.get(kind, 0), there)
 
+    def claim(self, kind: str, epoch: int) -> None:
+        self.claims[kind] = max(self.claims.get(kind, 0), epoch)
+        self.reported[kind] = self.reported.get(kind, frozenset()) | {epoch}
+
     def expect(self, failure: str) -> None:
         """Only what was claimed to survive is asked for from here on."""
+        left = self.survivors(failure)
+        self.reported = {kind: epochs & left for kind, epochs in self.reported.items()}
         claimed, opened = self.claims.get(failure, 0), self.opened.get(failure, 0)
         self.claims = {kind: min(epoch, claimed) for kind, epoch in self.claims.items()}
         self.opened = {kind: min(epoch, opened) for kind, epoch in self.opened.items()}
         kept = max(claimed, opened, self.delivered)
         self.content = {epoch: text for epoch, text in self.content.items() if epoch <= kept}
         self.rolled = {epoch: text for epoch, text in self.rolled.items() if epoch <= max(claimed, self.history.sinks["other"].last)}
+
+    def survivors(self, failure: str) -> frozenset[int]:
+        """The epochs that were ever reported to survive a failure, or a worse one."""
+        worse = ("process", "host", "site")
+        return frozenset().union(*(self.reported.get(kind, frozenset()) for kind in worse[worse.index(failure) :]))
 
     @property
     def delivered(self) -> int:

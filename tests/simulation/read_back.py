@@ -14,6 +14,7 @@ from nosync.state.cover import pieces
 from nosync.state.leaves import leaf_layers
 
 from .ending import check_now, events_of
+from .old_epochs import check_old
 from .places import Host, Peek
 from .program import Broken, expected
 from .world import World
@@ -21,6 +22,8 @@ from .world import World
 if TYPE_CHECKING:
     from .history import History
     from .life import Life
+
+OLD = 3  # epochs that are read as of then: so many of those that were reported, and as many of all
 
 
 def read_back(history: History) -> None:
@@ -41,9 +44,10 @@ def read_back(history: History) -> None:
     if kind != "process":
         other.promises.expect(kind)
     try:
-        _check(other, other.promises.claims.get(kind, 0))
+        _check(other, other.promises.claims.get(kind, 0), other.promises.survivors(kind))
     except (Corrupt, Invalid) as error:
         raise Broken(f"what survives a failure of the {kind} cannot be read: {error}") from error
+    history.world.events += other.world.events
     history.world.events["read back"] += 1
 
 
@@ -56,7 +60,7 @@ def _note_status(history: History, other: History) -> None:
     chain = read_chain(disk)
     said = recorded_safe(chain.image(), disk, chain, lambda number: [record for record in chain.records if record.number > number])
     for kind, epoch in said.items():
-        other.promises.claims[kind] = max(other.promises.claims.get(kind, 0), epoch)
+        other.promises.claim(kind, epoch)
     history.world.events["status read back"] += 1
 
 
@@ -76,12 +80,16 @@ def _copied(history: History) -> History:
     return other
 
 
-def _check(history: History, claimed: int) -> None:
+def _check(history: History, claimed: int, reported: frozenset[int]) -> None:
     life = history.make_life()
     life.begin()
-    check_now(history, life, history.promises.openings(life))
+    known = history.promises.openings(life)
+    check_now(history, life, known)
     if claimed:
         _check_as_of(history, life, claimed)
+    chance, newest = history.world.random, len(known)
+    some = {*chance.sample(sorted(reported), min(len(reported), OLD)), *chance.sample(range(1, newest + 1), min(newest, OLD))}
+    check_old(history, life, known, sorted(some), reported)
 
 
 def _check_as_of(history: History, life: Life, epoch: int) -> None:
@@ -91,7 +99,7 @@ def _check_as_of(history: History, life: Life, epoch: int) -> None:
     image = whole_image(reader, life.journal.base, life.journal.after(life.journal.base))
     known = [entry for entry in history.promises.openings(life) if entry.epoch <= epoch]
     wanted = expected([events_of(history, entry) for entry in known])[-1]
-    for trace, at in (("totals", 0), ("parities", 1)):
+    for trace in wanted:
         leaves = [leaf for layers in pieces(image.traces.get(trace, {})).values() for leaf in leaf_layers(layers)]
         if any(leaf.lower <= epoch < leaf.upper - 1 for leaf in leaves):
             continue
@@ -99,6 +107,6 @@ def _check_as_of(history: History, life: Life, epoch: int) -> None:
         for layer in [layer for layers in covers.values() for layer in layers]:
             if layer.path not in life.disk.files and not (life.remote and life.remote.download(layer.path, life.disk)):
                 raise Broken(f"epoch {epoch} was safe; {layer.path} of it is nowhere")
-        found = life.engine.state(trace, lambda name, covers=covers: covers)
-        if {key: value for key, value in found.items() if value} != {key: value for key, value in wanted[at].items() if value}:
-            raise Broken(f"as of epoch {epoch}, {trace} is {found}, not {wanted[at]}")
+        found = life.engine.holds(trace, covers)
+        if found != wanted[trace]:
+            raise Broken(f"as of epoch {epoch}, {trace} is {found}, not {wanted[trace]}")
