@@ -47,9 +47,9 @@ class Seen:
         known = openings(TieredReader(self.disk, self.remote), self.chain.base, self.chain.records)
         return {entry.epoch: [file[0] for file in entry.slices["orders"]["files"]] for entry in known}
 
-    def check(self, epochs: list[int], files: dict[int, list[str]]) -> int:
-        """Every view at each of these epochs that is kept is what it must be. The newest is kept once the state is together. Gives the
-        number of epochs that are kept.
+    def check(self, epochs: list[int], files: dict[int, list[str]], reported: frozenset[int]) -> int:
+        """Every view at each of these epochs that is kept is what it must be. Kept are the newest, once the state is together, and all that
+        were ever `reported` to survive the loss of the site. Gives the number of epochs that are kept.
         """
         kept = 0
         for epoch in epochs:
@@ -58,6 +58,7 @@ class Seen:
                 found = {view: self.rows(view, epoch) for view in VIEWS}
             except NotInHistory as error:
                 assert not self.recovered or epoch < self.epoch, f"epoch {epoch} cannot be read: {error}"
+                assert epoch not in reported, f"epoch {epoch} was reported as safe and cannot be read any more: {error}"
                 continue
             for view in VIEWS:
                 missing, extra = expected[view] - found[view], found[view] - expected[view]

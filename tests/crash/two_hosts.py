@@ -48,6 +48,7 @@ class TwoHosts:
         self.hosts, self.remote, self.shared, self.chance = [first, second], remote, shared, chance
         self.fed = self.kills = self.takeovers = self.checked = self.kept = 0
         self.promised: dict[int, list[str]] = {}
+        self.reported = frozenset[int]()
         self.looks = random.Random(0)
         self.steps: list[str] = []
         (shared / "in").mkdir()
@@ -221,7 +222,8 @@ class TwoHosts:
     def _check(self, everything: bool = False) -> None:
         """What was reported as safe from the loss of the site is on the remote, the same as ever; views and sinks are as they must be."""
         reports = self.shared / "reports"
-        safe = max(map(int, reports.read_text().split()), default=0) if reports.exists() else 0
+        self.reported = frozenset(map(int, reports.read_text().split())) if reports.exists() else frozenset[int]()
+        safe = max(self.reported, default=0)
         written = {folder: written_epochs(self.shared / folder) for folder in SINKS}
         calls_of(self.shared / "calls")
         far = Seen(None, self.remote, self.shared / "cache")  # after them: what is out is there
@@ -240,5 +242,5 @@ class TwoHosts:
         near = Seen(self.active.home, self.remote, self.shared / "cache")
         old = list(range(1, self.checked + 1))
         epochs = old if everything else sorted(self.looks.sample(old, min(OLD_EPOCHS, len(old))))
-        self.kept = near.check([*epochs, *range(self.checked + 1, near.epoch + 1)], near.taken())
+        self.kept = near.check([*epochs, *range(self.checked + 1, near.epoch + 1)], near.taken(), self.reported)
         self.checked = min(near.epoch, max(self.promised, default=0))

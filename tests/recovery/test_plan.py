@@ -1,5 +1,7 @@
 """The plan of a recovery: what is there is taken, what is missing is recomputed, from where the state before it can be read."""
 
+from dataclasses import replace
+
 from nosync.journal.entries import Computed, Entry, Merged, Opened, Released, Restored, Skipped, Trimmed
 from nosync.journal.image import Image, fold
 from nosync.model.layers import LayerInfo
@@ -193,3 +195,17 @@ def test_input_that_was_set_aside_changes_nothing_that_is_there() -> None:
     assert planned(image, everything(image)) == Plan(4, 4)
     found = planned(image, everything(image) - {"a/1/2-3"})
     assert found is not None and found.lost == ("a/1/2-3",)
+
+
+def test_what_a_larger_layer_stands_for_is_not_given_up() -> None:
+    image = history(3, DELIVERED, Merged(layer("a", 0, 1, 4)), Merged(layer("a", 1, 1, 3)), Merged(layer("a", 1, 1, 4)))
+    found = planned(image, everything(image) - {"a/0/1-2", "a/0/3-4", "a/1/1-3"})
+    assert found is not None and not found.jobs and not found.missing
+    assert set(found.gone) == {"a/0/1-2", "a/0/3-4"} and found.lost == ("a/1/1-3",)
+
+
+def test_of_two_layers_for_the_same_epochs_the_one_that_can_be_read_is_enough() -> None:
+    twin = replace(layer("a", 0, 2), path="a/0/again")
+    image = history(3, DELIVERED, Merged(layer("a", 0, 1, 4)), Restored((), (twin,)))
+    found = planned(image, everything(image) - {"a/0/2-3"})
+    assert found is not None and found.lost == ("a/0/2-3",) and not found.gone

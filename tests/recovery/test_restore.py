@@ -13,8 +13,7 @@ from nosync.model.errors import Corrupt
 from nosync.model.run import Runner
 from nosync.model.shards import shard_ranges
 from nosync.recovery.plan import plan
-from nosync.recovery.recompute import Recompute
-from nosync.recovery.restore import Recovered, missing_a_neighbour, recover
+from nosync.recovery.restore import Recovered, recover
 from nosync.recovery.survey import Survey
 from nosync.recovery.suspicion import suspected
 from nosync.runtime.epochs import Epochs
@@ -51,18 +50,32 @@ def test_a_layer_that_stands_for_a_lost_one_is_missed_when_it_is_lost_too() -> N
     journal.append(Merged(merged))
     del disk.files[leaves[1].path]
     lose(disk, journal, engine, leaves[0].path)
-    assert lose(disk, journal, engine, merged.path).missing_from == 1
+    assert lose(disk, journal, engine, merged.path).missing_from == 2
     assert engine.state("totals", lambda name: journal.image.covers(name, 3)) == {1: 6, 3: 3}
 
 
-def test_what_is_computed_again_leaves_its_neighbours_in_the_log() -> None:
-    _, journal, engine = grown(1, 3, 5)
+def test_what_lies_beside_a_lost_layer_stays_readable_and_a_torn_file_is_in_nobodys_way() -> None:
+    disk, journal, engine = grown(1, 3, 5)
     leaves = sorted(journal.image.traces["totals"][HALVES[1]], key=lambda layer: layer.lower)
     journal.append(Merged(engine.merge(leaves[::-1])))
-    image = journal.image.copy()
-    assert missing_a_neighbour(image, frozenset([leaves[1].path])) == {leaves[0].path, leaves[2].path}
-    again = [Recompute(2, 2, {"totals": frozenset([HALVES[1]])})]
-    assert missing_a_neighbour(image, frozenset([leaves[1].path]), [], again) == set()
+    before = {layer.path for layer in journal.image.layers()}
+    disk.files[leaves[1].path].content = bytes(leaves[1].bytes)
+    assert recover(journal, disk, None, engine, SHAPE, engine.verify, frozenset(before)).recomputed == 0
+    assert {layer.path for layer in journal.image.layers()} == before
+    assert leaves[1].path not in disk.files
+
+
+def test_a_layer_without_a_file_makes_room_for_what_is_computed_again() -> None:
+    """A sink has to get epoch 2 once more: everything that it stands on is written by epoch then."""
+    disk, journal, engine = grown(1, 3, 5)
+    leaves = sorted(journal.image.traces["totals"][HALVES[1]], key=lambda layer: layer.lower)
+    journal.append(Merged(engine.merge(leaves[::-1])))
+    for lost in (leaves[1], *(layer for layer in journal.image.traces["out"][HALVES[0]] if layer.lower > 1)):
+        del disk.files[lost.path]
+    doubted = frozenset(layer.path for layer in journal.image.layers())
+    recover(journal, disk, None, engine, SHAPE, engine.verify, doubted)
+    assert engine.state("totals", lambda name: journal.image.covers(name, 2)) == {1: 1, 3: 3}
+    assert leaves[1].path not in {layer.path for layer in journal.image.layers()}
 
 
 def test_a_merged_layer_whose_inputs_were_forgotten_is_missed() -> None:

@@ -19,7 +19,7 @@ from nosync.model.run import Runner
 from nosync.model.shards import shard_ranges
 from nosync.model.store import fingerprint
 from nosync.recovery.plan import Recompute, Shape
-from nosync.recovery.restore import Recovered, check_recoverable, missing_a_neighbour, recover
+from nosync.recovery.restore import Recovered, check_recoverable, recover
 from nosync.runtime.epochs import Epochs
 from tests.simulation.places import Away, Cache, Host, Link
 from tests.simulation.program import DictEngine, Lasting, LastingReader, shape_of
@@ -259,38 +259,16 @@ def test_what_was_made_again_inside_a_layer_that_stands_for_lost_ones_does_not_s
     assert grown.layers() == [merged] and grown.totals(3) == {1: 6, 3: 3}
 
 
-# Neighbours
-
-
-def part(*spans: tuple[int, int]) -> tuple[Image, dict[tuple[int, int], str]]:
-    layers = tuple(LayerInfo("v", HALVES[0], lower, upper, "upserts", f"{lower}-{upper}", 1, 1, "") for lower, upper in spans)
-    image = Image()
-    image.traces = {"v": {HALVES[0]: list(layers)}}
-    return image, {(layer.lower, layer.upper): layer.path for layer in layers}
-
-
-def test_where_nothing_is_lost_no_neighbour_goes() -> None:
-    image, _ = part((1, 2), (2, 3), (1, 3))
-    image.traces["v"][HALVES[0]].append(replace(image.traces["v"][HALVES[0]][0], path="again"))
-    assert missing_a_neighbour(image, frozenset()) == set()
-
-
-def test_the_smallest_layer_around_a_lost_one_stands_for_it() -> None:
-    image, paths = part((1, 2), (2, 3), (3, 4), (1, 3), (1, 4))
-    assert missing_a_neighbour(image, frozenset([paths[1, 2]])) == {paths[2, 3]}
-
-
 @pytest.mark.parametrize(
-    ("job", "gone"),
+    ("job", "replaced"),
     [
-        (Recompute(2, 2, {"v": frozenset([HALVES[0]])}), False),
-        (Recompute(1, 3, {"v": frozenset([HALVES[0]])}), False),
-        (Recompute(2, 2, {"v": frozenset([HALVES[1]])}), True),
-        (Recompute(2, 2, {"w": frozenset([HALVES[0]])}), True),
-        (Recompute(1, 1, {"v": frozenset([HALVES[0]])}), True),
-        (Recompute(3, 3, {"v": frozenset([HALVES[0]])}), True),
+        (Recompute(2, 2, {"v": frozenset([HALVES[0]])}), True),
+        (Recompute(1, 3, {"v": frozenset([HALVES[0]])}), True),
+        (Recompute(2, 2, {"v": frozenset([HALVES[1]])}), False),
+        (Recompute(2, 2, {"w": frozenset([HALVES[0]])}), False),
+        (Recompute(1, 1, {"v": frozenset([HALVES[0]])}), False),
+        (Recompute(3, 3, {"v": frozenset([HALVES[0]])}), False),
     ],
 )
-def test_what_a_job_makes_again_is_not_lost(job: Recompute, gone: bool) -> None:
-    image, paths = part((1, 2), (2, 3), (3, 4), (1, 4))
-    assert bool(missing_a_neighbour(image, frozenset([paths[2, 3]]), (), [job])) == gone
+def test_a_job_replaces_what_it_makes_again_and_nothing_else(job: Recompute, replaced: bool) -> None:
+    assert job.replaces(LayerInfo("v", HALVES[0], 2, 3, "upserts", "2-3", 1, 1, "")) == replaced

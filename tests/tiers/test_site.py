@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nosync.journal.entries import Computed, Merged, Opened
+from nosync.journal.entries import Computed, Merged, Opened, Restored
 from nosync.journal.journal import Journal
 from nosync.model.errors import Fenced, Unavailable
 from nosync.model.hash_range import ALL_HASHES
@@ -189,3 +189,27 @@ def test_an_epoch_is_safe_once_its_layers_and_the_records_that_name_them_are_the
     layers.step()
     assert layers.standing(records).epoch == 2
     assert (layers.standing(records).behind, layers.standing(records).objects) == (0, 3)
+
+
+def test_where_a_layer_was_lost_the_one_that_stands_for_it_is_shipped(journal: Journal, remote: Objects) -> None:
+    compute(journal, 1, 2, 3)
+    merge(journal, 1, 4, size=1000)
+    journal.disk.delete("layers/v/0-f/2-3-1.0-0.arrow")
+    shipper = LayerShipper(journal, journal.disk, remote, patience=0.0)
+    while shipper.step():
+        pass
+    assert shipped(remote) == ["1-2", "1-4"]
+    assert unreadable(journal, shipper) == {(2, 4)}
+
+
+def test_what_a_placed_layer_stood_for_alone_comes_too_once_another_crosses_it(journal: Journal, remote: Objects) -> None:
+    """No cover has both: one that a home made of epochs 1 to 4 is there, and a recovery has made one of 3 to 6."""
+    compute(journal, 1, 2, 3, 4)
+    merge(journal, 1, 5)
+    remote.upload("layers/v/0-f/1-5-1.0-0.arrow", journal.disk)
+    journal.append(Restored(("layers/v/0-f/3-4-1.0-0.arrow", "layers/v/0-f/4-5-1.0-0.arrow"), (layer(journal, 3, 7),)))
+    records, shipper = RecordShipper(journal), LayerShipper(journal, journal.disk, remote, patience=0.0)
+    while shipper.step():
+        assert shipper.standing(records).epoch < 6
+        records.step()
+    assert shipped(remote) == ["1-2", "1-5", "2-3", "3-7"]

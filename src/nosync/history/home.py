@@ -159,24 +159,24 @@ def covers_at(image: Image, record: ViewRecord, name: str, at: Epoch | None, pas
     for held, chosen in covers.items():
         if not all(past.has(layer) for layer in chosen):
             newer = [layer for layer in image.layers() if layer.trace == record.trace and held.within(layer.range)]
-            covers[held] = _readable(by_piece[held], [*newer, *past.merges(record.trace, held)], chosen, name, epoch, past)
+            later = [*newer, *past.merges(record.trace, held)]
+            elsewhere = past.remote is None and image.started is not None and bool(image.started.remote)
+            covers[held] = chosen if elsewhere else _readable(by_piece[held], later, name, epoch, past)
     return covers
 
 
 def _readable(
-    layers: Sequence[LayerInfo], later: Sequence[LayerInfo], chosen: tuple[LayerInfo, ...], name: str, epoch: Epoch, past: Past
+    layers: Sequence[LayerInfo], later: Sequence[LayerInfo], name: str, epoch: Epoch, past: Past
 ) -> tuple[LayerInfo, ...]:
-    """Another cover where the chosen one has layers that were lost with the home that had them: of several epochs the remote may have got
-    one layer, merged `later`, or the small ones alone. Without a remote to ask, the chosen one: reading it says what is missing.
+    """Another cover where the best one has layers that were lost, with the home that had them or with a restart of its host: there may be
+    one layer of several epochs, merged `later`, or the small ones alone.
     """
     known = {layer.path: layer for layer in (*layers, *later) if layer.upper <= epoch + 1}
     found = cover([layer for layer in known.values() if past.has(layer)], epoch)
     needed = [leaf for leaf in leaf_layers(layers) if leaf.lower <= epoch]
     if all(any(within(leaf, layer) for layer in found) for leaf in needed):
         return found
-    if past.remote is None:
-        return chosen
     raise NotInHistory(
         f'epoch {epoch} of view "{name}" is not kept',
-        hint="The remote got it as one with later epochs, and the home that had it alone is lost. Ask for a later epoch.",
+        hint="What was kept of it alone is lost: later epochs have it as a part of theirs. Ask for a later epoch.",
     )

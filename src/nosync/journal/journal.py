@@ -128,7 +128,7 @@ class Journal:
         try:
             create(self.disk, record_name(record.number), record.content)
         except Conflict:
-            raise self._fence() from None
+            raise self._overrun() from None
         if self.disk.exists(run_name(self.generation + 1)):
             raise self._fence()
         self.unsure = None
@@ -237,6 +237,15 @@ class Journal:
         """Records up to this number are on every tier: they need not be held in memory."""
         with self.lock:
             self.recent.forget(number)
+
+    def _overrun(self) -> Fenced:
+        """There is another record: of a newer run, or of an earlier one that was overtaken in the middle of an append and has yet to learn
+        it. That one does not count, but a newer run may come while it is removed: so this is for a start to do.
+        """
+        if not self.disk.exists(run_name(self.generation + 1)):
+            words = f"a run that was overtaken has left something where record {self.number + 1} belongs"
+            self.fence(Fenced(words, hint="Start again: nothing is lost, and it is removed then."))
+        return self._fence()
 
     def _fence(self) -> Fenced:
         self.fence(fenced_by(self.disk, self.generation))

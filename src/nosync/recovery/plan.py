@@ -46,7 +46,9 @@ class Shape:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Resume at `epoch`: `fetch` files from the remote, run the `jobs` in order, forget the `lost` layers, read `found` ones instead.
-    `missing` are the updates that no tier has.
+    `missing` are the updates that no tier has. `gone` layers stay on record without a file, for larger ones that stand for them: were
+    those lost too, nobody would know else that there had been anything, nor which of the epochs within can still be read.
+    `torn` files of the home go: who reads an old epoch would come upon them.
 
     Epochs after `opened` have lost their input: they are rolled back, as if never opened. Those between are to be computed anew.
     """
@@ -58,6 +60,8 @@ class Plan:
     lost: tuple[str, ...] = ()
     found: tuple[LayerInfo, ...] = ()
     missing: tuple[LayerInfo, ...] = ()
+    gone: tuple[str, ...] = ()
+    torn: tuple[str, ...] = ()
 
 
 def plan(image: Image, survey: Survey, shape: Shape) -> Plan | None:
@@ -152,11 +156,14 @@ def _plan_with(
     for job in jobs:
         needed |= _below(job, readable, shape)
     needed |= _inputs(image, jobs, epoch)
-    gone = {layer.path for layers in traces.values() for layer in layers if layer.path and not survey.readable(layer.path)}
-    lost = tuple(sorted(gone - remembered(old, jobs)))
+    gone = {leaf.path for part, layers in traces.items() for leaf in _stood_for(layers, readable[part], covers[part])}
+    gone |= remembered(old, jobs)
+    away = {layer.path for layers in traces.values() for layer in layers if layer.path and not survey.readable(layer.path)}
+    lost = tuple(sorted(away - gone))
     found = tuple({layer.path: whole[layer.path] for layers in covers.values() if lost for layer in layers}.values())
     fetch = tuple(sorted(name for name in needed if name not in survey.home and name in survey.remote))
-    return Plan(epoch, _still_open(image, survey, epoch), fetch, jobs, lost, found, tuple(missing))
+    opened, torn = _still_open(image, survey, epoch), tuple(sorted(survey.torn))
+    return Plan(epoch, opened, fetch, jobs, lost, found, tuple(missing), tuple(sorted(gone)), torn)
 
 
 def _up_to(epoch: Epoch, layers: list[LayerInfo]) -> list[LayerInfo]:
@@ -198,6 +205,13 @@ def _missing(layers: list[LayerInfo], chosen: Iterable[LayerInfo], released: Epo
     there, fine = list(chosen), leaf_layers(layers)
     leaves = [layer for layer in layers if layer in fine or layer.lower < since]
     return [leaf for leaf in _outputs(leaves, released) if not any(within(leaf, layer) for layer in there)]
+
+
+def _stood_for(layers: list[LayerInfo], readable: list[LayerInfo], chosen: Iterable[LayerInfo]) -> list[LayerInfo]:
+    """The leaf layers that can be read nowhere and are part of a chosen one."""
+    there, larger = {(layer.lower, layer.upper) for layer in readable}, list(chosen)
+    nowhere = [leaf for leaf in leaf_layers(layers) if leaf.path and (leaf.lower, leaf.upper) not in there]
+    return [leaf for leaf in nowhere if any(within(leaf, layer) for layer in larger)]
 
 
 Layers = Mapping[TraceRange, list[LayerInfo]]

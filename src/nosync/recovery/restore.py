@@ -25,7 +25,6 @@ from nosync.recovery.recompute import Recompute
 from nosync.recovery.survey import Verify, intact, survey
 from nosync.recovery.suspicion import suspect
 from nosync.state.cover import remainder
-from nosync.state.leaves import leaf_layers, within
 
 Report = Callable[[Recovery], None]
 
@@ -139,6 +138,7 @@ class _Restoration:
     def run(self, image: Image, chosen: Plan) -> None:
         """`image` knows all layers that the plan speaks of."""
         self.steps = RecoveryProgress(image, chosen)
+        self._clear(chosen.torn)
         self._fetch(chosen.fetch, {layer.path: layer for layer in image.layers()})
         entries: list[Entry] = []
         if (kept := _kept(image, chosen)) < image.last_opened:
@@ -153,14 +153,11 @@ class _Restoration:
             openings = [image.opened[epoch] for epoch in epochs(job.first, job.last)]
             layers = list(self.engine.compute(openings, before, job.targets, image.seen_before).layers)
             layers += self._blanks(job, layers, {layer.trace: layer.kind for layer in image.layers()})
-            vanished = _vanished(image, job, layers)
+            vanished = _vanished(image, job, layers, frozenset(chosen.gone))
             image.apply(image.number, Restored(vanished, ()))
             lost += vanished
             made += layers
             self.done.recomputed_epochs += job.last - job.first + 1
-        empty = missing_a_neighbour(before_loss, frozenset(lost), made, chosen.jobs)
-        lost += sorted(empty - {layer.path for layer in made})
-        made = [layer for layer in made if layer.path not in empty]
         if lost or made:
             found = [layer for layer in chosen.found if layer.path not in lost]
             entries.append(Restored(tuple(lost), (*found, *made)))
@@ -197,6 +194,11 @@ class _Restoration:
         self.disk.sync_folders(names)
         self.done.fetched = len(names)
 
+    def _clear(self, torn: Sequence[str]) -> None:
+        for name in torn:
+            self.disk.delete(name)
+        self.disk.sync_folders(torn)
+
 
 def differing(recorded: Iterable[LayerInfo], made: Sequence[LayerInfo]) -> tuple[TraceName, ...]:
     """Traces of which layers were made again with other bytes: the same input must give the same rows."""
@@ -214,27 +216,14 @@ def _kept(image: Image, chosen: Plan) -> Epoch:
     return chosen.epoch if chosen.epoch < image.epoch else chosen.opened
 
 
-def missing_a_neighbour(image: Image, lost: frozenset[str], made: Sequence[LayerInfo] = (), jobs: Sequence[Recompute] = ()) -> set[str]:
-    """Layers that have lost a neighbour for which only a larger layer around both still stands: from here on that one stands for all their
-    epochs. Else, were it lost too, nobody would know that the neighbour ever was. What was computed again is not lost.
-    """
-    found: set[str] = set()
-    for part, layers in [((trace, held), layers) for trace, ranges in image.traces.items() for held, layers in ranges.items()]:
-        anew = [layer for layer in made if (layer.trace, layer.range) == part]
-        left = [layer for layer in (*layers, *anew) if layer.path not in lost]
-        for leaf in [leaf for leaf in leaf_layers(layers) if leaf.path in lost and not any(job.replaces(leaf) for job in jobs)]:
-            around = min((layer for layer in left if within(leaf, layer)), key=lambda layer: layer.upper - layer.lower, default=None)
-            found |= {layer.path for layer in left if around is not None and within(layer, around) and layer != around}
-    return found
-
-
-def _vanished(image: Image, job: Recompute, made: Iterable[LayerInfo]) -> tuple[str, ...]:
+def _vanished(image: Image, job: Recompute, made: Iterable[LayerInfo], gone: frozenset[str]) -> tuple[str, ...]:
     """Layers that stand for no epoch any more: of several epochs that were computed as one, since some of their neighbours are lost and may
-    have undone what they say; of one that came to nothing.
+    have undone what they say; of one that came to nothing; and those without a file, now that there is one again.
     """
     again = {(layer.trace, layer.range) for layer in made} if job.last == job.first else ()
     parts = [((trace, held), layers) for trace in job.targets for held, layers in image.traces.get(trace, {}).items()]
-    return tuple(layer.path for part, layers in parts if part not in again for layer in layers if job.replaces(layer))
+    inside = [(part, layer) for part, layers in parts for layer in layers if job.replaces(layer)]
+    return tuple(layer.path for part, layer in inside if part not in again or layer.path in gone)
 
 
 def _as_of(image: Image, made: Sequence[LayerInfo], job: Recompute, records: frozenset[TraceName]) -> CoversOf:

@@ -17,11 +17,14 @@ Verify = Callable[[LayerInfo], bool]
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Names of layers and input that can be read from the home, and from the remote. `doubted` ones were not safe when the host failed."""
+    """Names of layers and input that can be read from the home, and from the remote. `doubted` ones were not safe when the host failed;
+    `torn` layers lie in the home and cannot be read.
+    """
 
     home: frozenset[str]
     remote: frozenset[str]
     doubted: frozenset[str] = frozenset()
+    torn: frozenset[str] = frozenset()
 
     def readable(self, name: str) -> bool:
         return name in self.home or name in self.remote
@@ -53,8 +56,9 @@ def intact(image: Image, disk: Disk, doubted: frozenset[str], needed: Iterable[s
     """Whether the newest state can be read from the home as it is: the usual case, and the quick one. Files in doubt are looked at
     closely instead.
     """
-    newest = image.newest_layers()
-    if any(layer.path in doubted or disk.size(layer.path) != layer.bytes for layer in newest):
+    if doubted and any(layer.path in doubted for layer in image.layers()):  # of old epochs too: they shall be readable, or known not to be
+        return False
+    if any(disk.size(layer.path) != layer.bytes for layer in image.newest_layers()):
         return False
     return all(disk.exists(name) and name not in doubted for name in needed)
 
@@ -63,6 +67,7 @@ def survey(image: Image, disk: Disk, remote: Remote | None, doubted: frozenset[s
     """Everything the image names, on both tiers."""
     sizes = disk.sizes(LAYERS)
     home = {layer.path for layer in image.layers() if sizes.get(layer.path) == layer.bytes and (layer.path not in doubted or verify(layer))}
+    torn = {layer.path for layer in image.layers() if layer.path in sizes} - home
     there: set[str] = set()
     if remote is not None:
         there = {*layers_there(remote, image), *remote.sizes(INPUT)}
@@ -71,4 +76,4 @@ def survey(image: Image, disk: Disk, remote: Remote | None, doubted: frozenset[s
         for name, mark in entry.files.items():
             if name in inputs and fingerprint(disk.read(name) or b"") == mark:
                 home.add(name)
-    return Survey(frozenset(home), frozenset(there), doubted)
+    return Survey(frozenset(home), frozenset(there), doubted, frozenset(torn))

@@ -155,7 +155,7 @@ class LayerShipper:
         if layer is None and (not self.busy or len(self.placed) > MUCH_LONGER * self.most_layers):
             layer = self._shortening()
         if layer is None and self.complete:
-            layer = next(iter(self.forgotten()), None)
+            layer = next(map(self._at_hand, self.forgotten()), None)
         if layer is None:
             return False
         named = self.journal.number
@@ -176,6 +176,8 @@ class LayerShipper:
         self.behind -= sum(other.bytes for other in inside)
         for path in gone:
             self.came.pop(path, None)
+        if layer.upper > layer.lower + 1 and self._crosses(layer):
+            self._begin_again()  # no cover has both: what the other stood for alone may have to come too
         self._confirm_at(named)
         return True
 
@@ -243,14 +245,32 @@ class LayerShipper:
         part = min(behind, key=lambda part: self.waiting[part][0].lower, default=None)
         if part is None:
             return None
-        (trace, held), waiting = part, self.waiting[part]
+        waiting = self.waiting[part]
         if self._may_wait(waiting[0]):
             return None
+        known, others = self._known(part)
+        return self._at_hand(collapsing(waiting, known, self.placed, others))
+
+    def _at_hand(self, layer: LayerInfo) -> LayerInfo:
+        """The layer, or where it was lost the one that stands for it."""
+        if self.disk.exists(layer.path):
+            return layer
+        with self.journal.lock:
+            newest = self.journal.image.newest.get(layer.trace, {})
+            found = [larger for layers in newest.values() for larger in layers if layer.range.within(larger.range)]
+        return next((larger for larger in found if within(layer, larger)), layer)
+
+    def _crosses(self, layer: LayerInfo) -> bool:
+        known, others = self._known((layer.trace, layer.range))
+        return any(_cross(layer, other) for other in (*known, *others) if other.path in self.placed)
+
+    def _known(self, part: TraceRange) -> tuple[list[LayerInfo], list[LayerInfo]]:
+        """The layers of a range of a trace, and those that shards of other ranges have written there."""
+        (trace, held) = part
         with self.journal.lock:
             written = self.journal.image.traces[trace]
-            known = list(written[held])
             others = [layer for range, layers in written.items() if range != held and range.overlaps(held) for layer in layers]
-        return collapsing(waiting, known, self.placed, others)
+            return list(written[held]), others
 
     @property
     def busy(self) -> bool:
