@@ -1,8 +1,11 @@
 """A program of its own: the flow of `orders` with all kinds of sinks, to be killed. Run as `-m tests.crash.driver MASTER PLACE`.
 
-PLACE/in        files that somebody feeds PLACE/home      the flow's home PLACE/safe, PLACE/computed   folders of Parquet files PLACE/calls
-a line for each epoch that the function got: its number, and a digest of its rows PLACE/finish    once this is there, all input is processed
-and the program ends
+PLACE/in                    files that somebody feeds
+PLACE/home                  the flow's home
+PLACE/safe, PLACE/computed  folders of Parquet files
+PLACE/calls                 a line for each epoch that the function got: its number, and a digest of its rows
+PLACE/finish                once this is there, all input is processed and the program ends
+PLACE/mortal                if this is there, whoever keeps the rows of a view is killed in its first attempt (see `mortal`)
 """
 
 import os
@@ -15,6 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import nosync as ns
 from nosync.model.store import fingerprint
+from nosync.spark import job
+from tests.crash.mortal import MortalTask
 from tests.crash.orders import orders_flow
 from tests.crash.waiting import until
 
@@ -62,6 +67,8 @@ def session_of(master: str) -> SparkSession:
 
 
 def main(master: str, place: Path) -> None:
+    if (place / "mortal").exists():
+        job.RetainTask = MortalTask  # type: ignore[attr-defined]
     flow, _ = suffering_flow(session_of(master), place, place)
     with flow.start(home=place / "home", shards=2) as run:
         until(lambda: not run.isActive or (place / "finish").exists(), seconds=3600)

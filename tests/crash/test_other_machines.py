@@ -24,9 +24,13 @@ SINKS = ("safe", "computed")
 
 
 def started(master: str, place: Path) -> "subprocess.Popen[bytes]":
-    """The same program in a process of its own, to the end of its input."""
+    """The same program in a process of its own, to the end of its input. Where tasks may fail, some are killed: what kernels had done by
+    then counts all the same.
+    """
     feed(place / "in", FILES)
     (place / "finish").touch()
+    if "," in master:
+        (place / "mortal").touch()
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": paths}
     command = [sys.executable, "-m", "tests.crash.driver", master, str(place)]
@@ -58,8 +62,8 @@ def layer_rows(home: Path) -> dict[tuple[str, int], list[str]]:
     return found
 
 
-def test_cores_and_shards_leave_no_trace(quick: SparkSession, tmp_path: Path) -> None:
-    others = {cores: started(f"local[{cores}]", tmp_path / f"cores{cores}") for cores in (1, 4)}
+def test_cores_shards_and_killed_tasks_leave_no_trace(quick: SparkSession, tmp_path: Path) -> None:
+    others = {cores: started(f"local[{cores}]", tmp_path / f"cores{cores}") for cores in ("1", "4,8")}
     here(quick, tmp_path / "here", shards=2)
     here(quick, tmp_path / "shards", shards=3)
     for cores, process in others.items():

@@ -8,7 +8,6 @@ import pytest
 
 from nosync.journal.chain import read_chain
 from nosync.journal.entries import Computed, Entry, Merged, Opened, Restored, Trimmed
-from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.journal.names import SEGMENTS
 from nosync.journal.rolling import Roller

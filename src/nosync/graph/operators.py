@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from nosync.bridge.catalyst import Java
-from nosync.graph.templates import Branch, Template
+from nosync.graph.templates import Branch, Template, holes
 from nosync.kernels.accumulate import Accumulation
 from nosync.kernels.functions import FUNCTIONS
 from nosync.kernels.top import Limit
@@ -139,6 +139,11 @@ class RegroupNode(Operator):
     @property
     def traces(self) -> tuple[TraceName, ...]:
         return TraceName(f"{self.name}/rows"), self.trace
+
+    @property
+    def read_again(self) -> bool:
+        """Whether what is gathered is read more than once."""
+        return sum(1 for _ in holes(self.evaluate)) > 1
 
     @property
     def row_over_nothing(self) -> bool:

@@ -9,6 +9,7 @@
     layers/<trace>/<hashes>/<first epoch>-<behind the last>-<run>-<random>.arrow
                                     layers, by the range of hashes that they hold (see `model.hash_range`)
     input/<source>/                 rows that cannot be had again
+    receipts/<run>-<random>/        in a home, for the length of a job: what its kernels have done (see `spark.receipts`)
 
 Names of traces and sources are percent-encoded; those with capitals, dots in front or more than 100 characters also end in "~" and a hash.
 """

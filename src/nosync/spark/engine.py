@@ -27,7 +27,7 @@ from nosync.spark.empty import empty_result
 from nosync.spark.event_time import late_counts, observed, seen_times, stamped, time_of
 from nosync.spark.failure import Job, explain
 from nosync.spark.job import EpochJob, Setting
-from nosync.spark.receipts import Receipt, agreed
+from nosync.spark.receipts import Receipt, agreed, clear
 from nosync.spark.session import EPOCH_POOL, flow_session, set_shards
 from nosync.state.layer import write_layer
 
@@ -63,6 +63,7 @@ class SparkEngine:
             if isinstance(operator, RegroupNode) and operator.empty is not None
         }
         self.timed = timed_sources(graph)
+        clear(home)
         self.setting = Setting(self.session, graph, home, program.name, run, shards, empties)
         self._preparing = threading.Lock()
         self._ahead: tuple[Opened, EpochJob] | None = None

@@ -19,10 +19,10 @@ from nosync.bridge.catalyst import Catalyst, Java, items
 from nosync.bridge.frames import analyzed, cached_plan, plan_now, run
 from nosync.graph.graph import Graph
 from nosync.graph.nodes import Node, SourceNode, ViewNode
-from nosync.graph.operators import GatheredNode, Operator
+from nosync.graph.operators import GatheredNode, Operator, RegroupNode
 from nosync.graph.templates import Branch, Hole, Piece
 from nosync.graph.traces import traces_of, wanted_ends
-from nosync.graph.walk import behind_views, inputs, read_by, reads_rejects, stateful, timeless
+from nosync.graph.walk import behind_views, inputs, read_by, reads_rejects, stateful, timeless, upstream
 from nosync.model.columns import DIFF, GHOST, HASH, ROW, SHARD
 from nosync.model.engine import CoversOf, Targets
 from nosync.model.hash_range import HashRange
@@ -32,7 +32,7 @@ from nosync.model.shards import shard_expression, shards_in
 from nosync.model.watermark import History, Moment, nothing_seen
 from nosync.spark.changes import NOTHING
 from nosync.spark.operators import STEPS
-from nosync.spark.receipts import Receipt, agreed, collector
+from nosync.spark.receipts import Receipt, agreed, collector, completed, folder_for, forget, left_in
 from nosync.spark.retain import RetainTask
 from nosync.spark.steps.accumulate import direct_task
 from nosync.spark.steps.direct_task import FEW_SHARDS, AloneTask
@@ -84,6 +84,15 @@ class Setting:
         return F.col(SHARD)
 
     @cached_property
+    def kept_changes(self) -> frozenset[TraceName]:
+        """The traces of kernels that what is kept for several readers is computed by."""
+        several = {id(node) for node in self.graph.operators if isinstance(node, RegroupNode) and node.read_again}
+        several |= {key for key, count in self.consumers.items() if count > 1}
+        nodes: list[Node] = [*self.graph.operators, *self.graph.queries]
+        kept = [node for node in nodes if id(node) in several]
+        return frozenset(trace for node in upstream(kept) if isinstance(node, Operator) for trace in traces_of(node))
+
+    @cached_property
     def consumers(self) -> dict[int, int]:
         return self.graph.consumers()
 
@@ -116,6 +125,7 @@ class EpochJob:
         self.consumers = self.setting.consumers
         self.observed: dict[str, dict[str, int]] = {}
         self.moment = Moment(self.lower, self.seen)
+        self.aside = folder_for(self.setting.home, self.setting.run)
 
     def prepare(self, sources: frozenset[int]) -> None:
         """Puts together what does not depend on the epoch before: these sources, and the views that are computed from nothing else."""
@@ -148,11 +158,15 @@ class EpochJob:
             return []
         self.receipts.value = []
         alone = self._alone(ends)
-        if alone is not None:
-            self.setting.partitions(alone.partitions).mapPartitionsWithIndex(alone).collect()
-        else:
-            self._run_plan([self._end(node) for node in ends])
-        receipts = agreed([receipt for receipt in self.receipts.value if receipt.epoch == self.lower])
+        try:
+            if alone is not None:
+                self.setting.partitions(alone.partitions).mapPartitionsWithIndex(alone).collect()
+            else:
+                self._run_plan([self._end(node) for node in ends])
+            handed_in = [receipt for receipt in self.receipts.value if receipt.epoch == self.lower]
+            receipts = agreed(completed(handed_in, left_in(self.aside)))
+        finally:
+            forget(self.aside)
         if not of_rejects and self.targets is None:
             self.setting.lately = Counter()
             for receipt in receipts:
@@ -258,7 +272,8 @@ class EpochJob:
     def work(self, trace: TraceName, kind: Kind) -> Work:
         s = self.setting
         writes = None if self.targets is None else self.targets.get(trace, frozenset())
-        return Work(s.home, s.flow, s.run, trace, self.lower, self.upper, s.shards, kind, self.covers(trace), self.receipts, writes)
+        aside = self.aside if trace in s.kept_changes else None
+        return Work(s.home, s.flow, s.run, trace, self.lower, self.upper, s.shards, kind, self.covers(trace), self.receipts, writes, aside)
 
     def exchange(self, frame: DataFrame, node: Node | None = None) -> DataFrame:
         """Rows to their shards. Of a node that only writes some shards and that nobody reads, only rows of these."""

@@ -14,7 +14,7 @@ from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch, Shard, TraceName
 from nosync.model.layers import Covers, Kind, LayerInfo
 from nosync.model.shards import shard_of, shard_ranges
-from nosync.spark.receipts import Receipt
+from nosync.spark.receipts import Receipt, leave
 from nosync.spark.worker import warm_up
 from nosync.state.cache import LayerCache
 from nosync.state.cover import slices
@@ -32,7 +32,8 @@ Batches = Iterator[pa.RecordBatch]
 class Work:
     """One trace's part of the epochs [lower, upper): the covers of its shards, and where receipts go.
 
-    `writes`: only these ranges are to be had; the others are computed for those who read them. None for all.
+    `writes`: only these ranges are to be had; the others are computed for those who read them. None for all. `aside`: a folder for receipts
+    of what the task may have done for good although it fails.
     """
 
     home: str
@@ -46,6 +47,7 @@ class Work:
     covers: Covers
     receipts: "Accumulator[list[Receipt]]"
     writes: frozenset[HashRange] | None = None
+    aside: str | None = None
 
     def shard(self, batch: pa.RecordBatch) -> Shard:
         """The shard that rows were sent to: the data says so, since partitions are renumbered under a union."""
@@ -80,7 +82,10 @@ class Work:
             mine = batch if batch is None or self.writes is None else rows_in(batch, held)
             layer = self._write(held, mine, with_bloom) if mine is not None and mine.num_rows else None
             millis = round((time.perf_counter() - started) * 1e3, 1)
-            self.receipts.add([Receipt(self.trace, shard, self.lower, rows, layer, millis, bloom, held)])
+            receipt = Receipt(self.trace, shard, self.lower, rows, layer, millis, bloom, held)
+            if self.aside is not None:
+                leave(self.aside, receipt)
+            self.receipts.add([receipt])
         warm_up()
 
     def _written(self, shard: Shard) -> list[HashRange]:

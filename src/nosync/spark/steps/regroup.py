@@ -9,7 +9,6 @@ from pyspark.sql import DataFrame
 
 from nosync.bridge.arrow import arrow_schema
 from nosync.graph.operators import RegroupNode
-from nosync.graph.templates import holes
 from nosync.kernels.regroup import Gathered, gather, replace_results
 from nosync.kernels.top import Limit, order_codes, top
 from nosync.model.columns import COUNT, GHOST, GROUP, HASH, ROW
@@ -30,7 +29,7 @@ def step(job: "EpochJob", node: RegroupNode) -> DataFrame:
     kept, _ = node.traces
     gather = GatherTask(job.work(kept, "diffs"), node.payload, gathered, node.announced, node.limit)
     touched = job.exchange(job.rows(node.feed.piece), node).mapInArrow(gather, node.gathered.schema)
-    if sum(1 for _ in holes(node.evaluate)) > 1:  # or each reader would gather anew
+    if node.read_again:  # or each reader would gather anew
         job.persisted.append(touched.persist())
     job.provide(node.gathered, touched)
     results = job.rows(node.evaluate)
