@@ -212,8 +212,8 @@ def test_what_is_computed_again_is_recorded_without_opening_anything_anew(grown:
 
 def test_state_at_the_first_epoch_of_a_layer_that_goes_on_is_recorded_although_nothing_else_was_lost(grown: Grown) -> None:
     grown.merge(2, 3)
-    grown.lose(*grown.layers()[:2])
-    grown.recover(RELEASED)  # from here on the merged layer alone stands for epochs 2 and 3
+    inside = tuple(layer.path for layer in grown.layers()[1:3])
+    grown.journal.append(Restored(inside, ()))  # from here on the merged layer alone stands for epochs 2 and 3
     assert [(layer.lower, layer.upper) for layer in grown.layers()] == [(1, 2), (2, 4)]
     [*_, output] = grown.layers("out", 0)
     grown.lose(output)
@@ -251,11 +251,12 @@ def test_what_came_to_nothing_is_read_by_no_job_after_it_and_goes_from_the_recor
     assert third.path not in restored.lost  # what came out again stays beside it
 
 
-def test_what_was_made_again_inside_a_layer_that_stands_for_lost_ones_does_not_stand_alone(grown: Grown) -> None:
-    merged = grown.merge(1, 3)
-    grown.lose(grown.layers()[2], *grown.layers("out", 0)[:2])
+def test_what_was_made_again_inside_a_layer_that_stands_for_a_lost_one_is_read_as_of_its_epochs(grown: Grown) -> None:
+    merged, [_, _, lost] = grown.merge(1, 3), grown.layers()[:3]
+    grown.lose(lost, *grown.layers("out", 0)[:2])
     assert grown.recover().jobs == 2
-    assert grown.layers() == [merged] and grown.totals(3) == {1: 6, 3: 3}
+    assert {merged.path, lost.path} < {layer.path for layer in grown.layers()}
+    assert [grown.totals(epoch) for epoch in (1, 2, 3)] == [{1: 1}, {1: 1, 3: 3}, {1: 6, 3: 3}]
 
 
 @pytest.mark.parametrize(
