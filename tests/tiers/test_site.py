@@ -213,3 +213,18 @@ def test_what_a_placed_layer_stood_for_alone_comes_too_once_another_crosses_it(j
         assert shipper.standing(records).epoch < 6
         records.step()
     assert shipped(remote) == ["1-2", "1-5", "2-3", "3-7"]
+
+
+def test_a_lost_layer_whose_stand_in_is_there_already_holds_nothing_up(journal: Journal, remote: Objects) -> None:
+    """Of 1 to 3 and 3 to 5, both there, no cover has both, until 4 to 6 is there too."""
+    compute(journal, 1, 2, 3, 4, 5, 6)
+    old, others = layer(journal, 3, 6), (layer(journal, 1, 4), layer(journal, 4, 7))
+    journal.append(Restored((), (old, *others)))
+    for there in (old, others[0]):
+        remote.upload(there.path, journal.disk)
+    journal.disk.delete("layers/v/0-f/1-2-1.0-0.arrow")
+    records, shipper = RecordShipper(journal), LayerShipper(journal, journal.disk, remote, patience=0.0)
+    for _ in range(20):
+        shipper.step()
+        records.step()
+    assert not shipper.step() and shipper.standing(records).epoch == 6

@@ -152,7 +152,7 @@ class _Restoration:
             before = _as_of(image, made, job, self.shape.records)
             openings = [image.opened[epoch] for epoch in epochs(job.first, job.last)]
             layers = list(self.engine.compute(openings, before, job.targets, image.seen_before).layers)
-            layers += self._blanks(job, layers, {layer.trace: layer.kind for layer in image.layers()})
+            layers += self._blanks(job, layers, {layer.trace: layer.kind for layer in before_loss.layers()})
             vanished = _vanished(image, job, layers, frozenset(chosen.gone))
             image.apply(image.number, Restored(vanished, ()))
             lost += vanished

@@ -248,25 +248,25 @@ class LayerShipper:
         waiting = self.waiting[part]
         if self._may_wait(waiting[0]):
             return None
-        known, others = self._known(part)
+        known, others = self._known(*part)
         return self._at_hand(collapsing(waiting, known, self.placed, others))
 
     def _at_hand(self, layer: LayerInfo) -> LayerInfo:
-        """The layer, or where it was lost the one that stands for it."""
+        """The layer; where it was lost, the one that stands for it, or what that takes to be read: layers that cross it may be there."""
         if self.disk.exists(layer.path):
             return layer
         with self.journal.lock:
             newest = self.journal.image.newest.get(layer.trace, {})
             found = [larger for layers in newest.values() for larger in layers if layer.range.within(larger.range)]
-        return next((larger for larger in found if within(layer, larger)), layer)
+        found = [larger for larger in sorted(found, key=lambda larger: larger.lower) if larger.path not in self.placed]
+        return next((larger for larger in found if within(layer, larger)), found[0] if found else layer)
 
     def _crosses(self, layer: LayerInfo) -> bool:
-        known, others = self._known((layer.trace, layer.range))
+        known, others = self._known(layer.trace, layer.range)
         return any(_cross(layer, other) for other in (*known, *others) if other.path in self.placed)
 
-    def _known(self, part: TraceRange) -> tuple[list[LayerInfo], list[LayerInfo]]:
+    def _known(self, trace: TraceName, held: HashRange) -> tuple[list[LayerInfo], list[LayerInfo]]:
         """The layers of a range of a trace, and those that shards of other ranges have written there."""
-        (trace, held) = part
         with self.journal.lock:
             written = self.journal.image.traces[trace]
             others = [layer for range, layers in written.items() if range != held and range.overlaps(held) for layer in layers]
