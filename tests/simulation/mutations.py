@@ -53,12 +53,12 @@ def records_overwrite_each_other_in_the_home() -> Any:
     return _blind(Cache, "create", lambda name: name.startswith(RECORDS), lambda self, name, content: self.replace(name, content))
 
 
-@mutation(5)
+@mutation(11)
 def records_overwrite_each_other_on_the_remote() -> Any:
     return _blind(Link, "create", lambda name: name.startswith(RECORDS), lambda self, name, content: self.replace(name, content))
 
 
-@mutation(224)
+@mutation(1023)
 def the_chain_of_digests_is_not_followed() -> Any:
     plain = chain.decode
     return patch.object(chain, "decode", lambda content, number, previous: plain(content, number, None))
@@ -74,7 +74,7 @@ def layers_are_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("layers/"))
 
 
-@mutation(0)
+@mutation(2)
 def folders_of_layers_are_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("layers/"))
 
@@ -84,27 +84,27 @@ def input_is_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("input/"))
 
 
-@mutation(37)
+@mutation(52)
 def folders_of_input_are_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("input/"))
 
 
-@mutation(0)
+@mutation(5)
 def records_are_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("journal/records/"))
 
 
-@mutation(0)
+@mutation(5)
 def the_folder_of_records_is_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("journal/records/"))
 
 
-@mutation(15)
+@mutation(24)
 def rollups_are_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("journal/rollups/"))
 
 
-@mutation(15)
+@mutation(24)
 def the_folder_of_rollups_is_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("journal/rollups/"))
 
@@ -124,12 +124,12 @@ def input_is_not_shipped() -> Any:
     return _blind(Link, "upload", lambda name: name.startswith("input/"), lambda *_: 0)
 
 
-@mutation(12)
+@mutation(36)
 def layers_are_not_shipped() -> Any:
     return _blind(Link, "upload", lambda name: name.startswith("layers/"), lambda *_: 0)
 
 
-@mutation(1228)
+@mutation(637)
 def the_remote_is_believed_before_it_is_synced() -> Any:
     return patch.object(Link, "trust", lambda self: None)
 
@@ -169,12 +169,12 @@ def _away_unasked_by_look() -> Any:
     return patch.object(Journal, "look", look)
 
 
-@mutation(105)
+@mutation(74)
 def output_is_released_as_soon_as_it_is_computed() -> Any:
     return patch.object(LogStructured, "releasable", lambda self, kind, computed, *_: computed)
 
 
-@mutation(11)
+@mutation(80)
 def input_is_trimmed_before_it_is_safe() -> Any:
     return patch.object(LogStructured, "input_holds", lambda self, tiers: [])
 
@@ -200,12 +200,12 @@ def input_is_trimmed_before_the_boundary_is_recorded() -> Any:
     return patch.object(trimming.Trimmer, "_step", step)
 
 
-@mutation(0)
+@mutation(3)
 def files_of_newer_runs_are_swept() -> Any:
     return patch("nosync.tiers.sweeper.sweepable", lambda name, generation, since, epoch: True)
 
 
-@mutation(11)
+@mutation(12)
 def swept_without_a_boundary() -> Any:
     def look(self: Any, image: Any) -> int:
         known = {layer.path for layer in image.newest_layers()}
@@ -217,7 +217,7 @@ def swept_without_a_boundary() -> Any:
     return patch.object(Sweeper, "look", look)
 
 
-@mutation(42)
+@mutation(4)
 def records_are_rolled_up_before_every_tier_has_them() -> Any:
     plain = Roller.step
     return patch.object(Roller, "step", lambda self, everywhere: plain(self, 1 << 60))
