@@ -19,7 +19,8 @@ from nosync.recovery.suspicion import suspected
 from nosync.runtime.epochs import Epochs
 from nosync.state.leaves import leaf_layers
 from tests.simulation.places import Cache, Host
-from tests.simulation.program import DictEngine, Lasting, LastingReader, shape_of
+from tests.simulation.program import DictEngine, shape_of
+from tests.simulation.sources import Lasting, LastingReader
 from tests.simulation.world import World
 
 SHAPE = shape_of(dice=False)

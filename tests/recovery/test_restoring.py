@@ -21,7 +21,8 @@ from nosync.recovery.plan import Recompute, Shape
 from nosync.recovery.restore import Recovered, check_recoverable, recover
 from nosync.runtime.epochs import Epochs
 from tests.simulation.places import Away, Cache, Host, Link
-from tests.simulation.program import DictEngine, Lasting, LastingReader, shape_of
+from tests.simulation.program import DictEngine, shape_of
+from tests.simulation.sources import Lasting, LastingReader
 from tests.simulation.world import World
 
 SHAPE = shape_of(dice=False)

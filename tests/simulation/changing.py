@@ -24,8 +24,8 @@ from nosync.runtime.takeover import Change, Taking
 from .ending import events_of
 from .history import History
 from .life import Life
-from .program import HALVES, Broken, DictEngine, Sink
-from .world import World
+from .program import HALVES, DictEngine, Sink
+from .world import Broken, World
 
 
 def names(version: int) -> tuple[str, str]:

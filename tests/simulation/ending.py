@@ -8,7 +8,8 @@ from nosync.journal.entries import Opened
 from nosync.journal.names import RECORDS, numbers_in
 from nosync.model.errors import Corrupt, Fenced
 
-from .program import HALVES, Broken, expected
+from .program import HALVES, expected
+from .world import Broken
 
 if TYPE_CHECKING:
     from .history import History

@@ -17,10 +17,12 @@ from nosync.recovery.suspicion import suspect
 from .ending import check_end, settle
 from .life import Life
 from .places import Away, File, Host, Link, Peek
-from .program import Broken, Lasting, Sink
+from .program import Sink
 from .promises import Promises
 from .read_back import read_back
-from .world import Crash, World
+from .rot import rot
+from .sources import Lasting
+from .world import Broken, Crash, World
 
 PASSING = (Unavailable, OutcomeUnknown)
 
@@ -201,7 +203,7 @@ class History:
         if chance.random() < 0.5:
             self.fail(life.host)
         if chance.random() < 0.1:
-            self.rot(life.host)
+            rot(self, life.host)
 
     def fail_any(self) -> bool:
         self.fail(self.world.random.choice(self.hosts))
@@ -300,21 +302,6 @@ class History:
     def jump(self) -> bool:
         self.wall += self.world.random.choice((-1e6, -10.0, 10.0, 1e6))
         return True
-
-    def rot(self, host: Host) -> None:
-        """A layer vanishes from a home, or its bytes change: one that the remote has, or that can still be computed."""
-        there, files = self.remote.files if self.remote is not None else {}, host.disk.files
-        names = [name for name in files if name.startswith("layers/") and not any(life.host is host for life in self.lives)]
-        names = [name for name in names if name in there or not (self.trims or "/rolls/" in name)]
-        if not names:
-            return
-        self.world.events["damage"] += 1
-        name = self.world.random.choice(names)
-        self.rotten = True
-        if self.world.random.random() < 0.5:
-            del files[name]
-        else:
-            files[name].content = bytes(len(files[name].content))
 
     def tidy_up(self) -> None:
         """Every thread in turn, still under faults: what is only done when there is time comes to be done."""

@@ -24,9 +24,10 @@ from nosync.state.spine import Level, levels, merges_of, plan_merge
 from nosync.tiers.host import synced_number
 
 from .places import Host, Link
-from .program import HALVES, Broken, DictEngine, Fleeting, LastingReader, Sink, shape_of
+from .program import HALVES, DictEngine, Sink, shape_of
+from .sources import Fleeting, LastingReader
 from .tasks import Task
-from .world import Crash
+from .world import Broken, Crash
 
 if TYPE_CHECKING:
     from .history import History

@@ -13,7 +13,8 @@ from nosync.model.errors import NotInHistory
 
 from .ending import events_of
 from .places import Peek
-from .program import Broken, expected
+from .program import expected
+from .world import Broken
 
 if TYPE_CHECKING:
     from nosync.journal.entries import Opened

@@ -11,7 +11,8 @@ from nosync.journal.past import TieredReader, openings
 from nosync.recovery.restore import Recovered
 
 from .places import Peek
-from .program import HALVES, Broken
+from .program import HALVES
+from .world import Broken
 
 if TYPE_CHECKING:
     from .history import History

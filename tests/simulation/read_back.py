@@ -16,8 +16,8 @@ from nosync.state.leaves import leaf_layers
 from .ending import check_now, events_of
 from .old_epochs import check_old
 from .places import Host, Peek
-from .program import Broken, expected
-from .world import World
+from .program import expected
+from .world import Broken, World
 
 if TYPE_CHECKING:
     from .history import History

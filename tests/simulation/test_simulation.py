@@ -10,9 +10,9 @@ from .coverage import missing, table
 from .history import simulate
 from .many import some, steps_of, together
 from .mutations import MUTATIONS
-from .program import Broken
 from .rescaling import MUTATIONS as RESCALING_MUTATIONS
 from .rescaling import simulate_rescaling
+from .world import Broken
 
 HISTORIES = 1_250
 CHANGING = 200

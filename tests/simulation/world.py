@@ -37,6 +37,10 @@ SHARE = {
 }  # fmt: skip
 
 
+class Broken(Exception):
+    """A promise of the contract was not kept."""
+
+
 class Crash(BaseException):
     """The process is gone, in the middle of whatever it did."""
 
