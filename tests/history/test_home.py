@@ -88,7 +88,7 @@ def test_an_epoch_outside_history_is_named_with_the_range(home: ns.Home, at: int
 def test_an_unknown_view_is_named_beside_those_there_are(home: ns.Home) -> None:
     with pytest.raises(ns.Invalid) as error:
         home.view("sum")
-    assert str(error.value) == 'there is no view "sum"\nThere are: all, rows, sums.'
+    assert str(error.value) == 'there is no view "sum"\nDid you mean "sums"? There are: all, rows, sums.'
 
 
 def test_the_status_counts_what_is_there(home: ns.Home) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from nosync.bridge.catalyst import Java, children, kind
-from nosync.bridge.frames import placeholder_id
+from nosync.bridge.catalyst import Java, children, items, kind
+from nosync.bridge.frames import analyzed, placeholder_id
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,14 @@ def owner(spark: SparkSession, leaf: Java) -> str | None:
         return next((flow for inner in _leaves(leaf.cacheBuilder().logicalPlan()) if (flow := owner(spark, inner))), None)
     found = _found(spark, leaf)
     return found.flow if found else None
+
+
+def flow_below(frame: DataFrame) -> str | None:
+    """The flow that a DataFrame reads placeholders of, if any. A call to the JVM and some for each leaf: any DataFrame is asked."""
+    if not _owners:
+        return None
+    leaves = items(analyzed(frame).collectLeaves())
+    return next((flow for leaf in leaves if kind(leaf) == "LogicalRDD" and (flow := owner(frame.sparkSession, leaf))), None)
 
 
 def owned(spark: SparkSession, leaf: Java) -> object | None:

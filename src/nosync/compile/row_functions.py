@@ -12,11 +12,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nosync.model.arguments import checked
+
 DIFF_COLUMN = "_nosync_diff"
 DECLARED = "nosync_row_by_row"
 Function = Callable[[Iterator[Any]], Iterator[Any]]
 
 
+@checked()
 def row_by_row(function: Function) -> Function:
     """Declares that what a function for `mapInPandas` or `mapInArrow` makes of a row follows from that row alone: not from the rows beside
     it, their order or number, nor from what it saw before. It may return none, one or many rows for a row, and prepare something first,

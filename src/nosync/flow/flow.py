@@ -1,8 +1,10 @@
 """A flow: sources, and views over them written in ordinary PySpark or Spark SQL."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,21 +12,29 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from nosync.bridge.catalyst import Catalyst, children, items, kind
-from nosync.bridge.errors import JavaError, words_of
+from nosync.bridge.catalyst import Catalyst
+from nosync.bridge.errors import JavaError, no_traces_logged, words_of
 from nosync.bridge.frames import analyzed
 from nosync.compile.compiler import Compiler
 from nosync.compile.ledger import ledger
-from nosync.flow import watermarks
+from nosync.compile.refusal import check_analyzed
+from nosync.flow import actions, watermarks
 from nosync.flow.event_time import with_event_time
+from nosync.flow.functions import functions_of
 from nosync.flow.in_use import IN_USE, check_first_use
 from nosync.flow.names import created_view, mentioned, visible
+from nosync.flow.outputs import check_fits
+from nosync.flow.preview import Preview
+from nosync.flow.statements import check_statement, not_valid
+from nosync.flow.words import SINK_WORDS, SOURCE_WORDS, START_WORDS, VIEW_WORDS
 from nosync.graph.copying import copied
 from nosync.graph.nodes import SourceNode
+from nosync.model.arguments import checked
 from nosync.model.bound import BoundSource, bound
 from nosync.model.columns import REASON
 from nosync.model.connectors import check_abilities, check_columns, check_sink, check_source
-from nosync.model.errors import Conflict, Invalid, Refused
+from nosync.model.errors import Conflict, Invalid
+from nosync.model.events import Listener, Listening, listening
 from nosync.model.ladder import Keep, ladder_of
 from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.quoting import check_name, quoted
@@ -33,6 +43,8 @@ from nosync.model.scaling import FIXED, FOLLOW
 from nosync.model.sink import BoundSink, Promise, Sink
 from nosync.model.source import Source
 from nosync.observe.drawing import drawn
+from nosync.observe.introductions import flow_in_a_line
+from nosync.observe.news import News, logger, show_at_a_terminal
 from nosync.observe.text import in_words
 from nosync.runtime.change import CHOICES, OnChange, OtherSettings
 from nosync.runtime.durability import durability_of
@@ -47,26 +59,39 @@ from nosync.sources.input_log import logged
 from nosync.spark.operators import RULES
 from nosync.spark.session import active_or_local, checked_session
 
-QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|--[^\n]*|/\*.*?\*/""", re.DOTALL)  # texts and comments of SQL
-WATERMARK = re.compile(r"\bwatermark\b.{1,200}?\bdelay\s+of\b", re.IGNORECASE | re.DOTALL)
-
 
 class Flow:
     """A named set of sources and views; the unit of running. Declare everything, then `start` it on a home."""
 
+    @checked()
     def __init__(self, name: str, spark: SparkSession | None = None) -> None:
         check_name(name, "a flow")
         self.name = name
         self.spark = checked_session(spark or active_or_local())
         self._compiler = Compiler(Catalyst(self.spark), RULES, name)
         watermarks.listen()
+        actions.listen()
         self._sources: dict[str, BoundSource] = {}
         self._given: dict[str, Source] = {}
         self._frames: dict[str, DataFrame] = {}
+        self._queries: dict[str, DataFrame] = {}
         self._functions: dict[str, str] = {}
         self._sinks: dict[str, BoundSink] = {}
+        self._listeners: list[Listening] = []
         self._run: Run | None = None
+        self._log = logger(name)
+        show_at_a_terminal()
 
+    def __repr__(self) -> str:
+        run = self._run
+        where = "" if run is None else f"running, epoch {run.status.epoch}" if run.isActive else f"stopped, epoch {run.status.epoch}"
+        return flow_in_a_line(self.name, self._given, self._compiler.graph.views, self._sinks, where)
+
+    def _repr_html_(self) -> str:
+        """In a notebook, the graph."""
+        return f"<p>{escape(repr(self))}</p>{drawn(self.program().picture())}" if self._sources else f"<p>{escape(repr(self))}</p>"
+
+    @checked(**SOURCE_WORDS)
     def source(
         self,
         name: str,
@@ -137,6 +162,7 @@ class Flow:
         self._compiler.graph.sources[name] = node
         self._add_view(name, self._compiler.placeholder(schema, node))
 
+    @checked(**VIEW_WORDS)
     def view(self, name: str, query: DataFrame, emit: Literal["early", "final"] = "early", late: str | None = None) -> DataFrame:
         """Keeps the query's result up to date under a name, and returns a DataFrame to build further views on.
 
@@ -149,7 +175,8 @@ class Flow:
         if late is not None:
             self._check_name(late)
         if not isinstance(query, DataFrame):
-            raise Invalid(f'view "{name}" is a {type(query).__name__}, not a DataFrame', hint="Pass the DataFrame of the query.")
+            hint = f'Write flow.sql("create view {name} as select ...").' if isinstance(query, str) else "Pass the DataFrame of the query."
+            raise Invalid(f'view "{name}" is a {type(query).__name__}, not a DataFrame', hint=hint)
         try:
             return self._add_view(name, query, emit == "final", late)
         except (PySparkException, JavaError) as error:
@@ -160,16 +187,17 @@ class Flow:
         if late is not None:
             found = self._compiler.graph.views[late]
             self._frames[late] = self._compiler.placeholder(found.schema, found)
-        for function in _functions(analyzed(query)):
+        for function in functions_of(analyzed(query)):
             self._functions[function] = name
+        self._queries[name] = query
+        self._log.info("view %s declared", name)
         self._frames[name] = self._compiler.placeholder(query.schema, node)
         return self._frames[name]
 
+    @checked()
     def sql(self, statement: str) -> DataFrame:
         """A query over sources, views and the session's own tables; `create view NAME as ...` declares a view."""
-        if WATERMARK.search(QUOTED.sub("", statement)):
-            hint = 'Say it to the source: flow.source(..., watermark=("at", "10 seconds")).'
-            raise Refused("a watermark in SQL has no effect on a source", hint=hint)
+        check_statement(statement)
         created = created_view(statement)
         if created is None:
             return self._query(statement)
@@ -177,13 +205,13 @@ class Flow:
         return self.view(name, self._query(query))
 
     def _query(self, statement: str) -> DataFrame:
-        with visible(self.spark, mentioned(statement, self._frames)):
+        with visible(self.spark, mentioned(statement, self._frames)), no_traces_logged():
             try:
                 return self.spark.sql(statement)
-            except PySparkException as error:
-                known = ", ".join(self._frames) or "no sources"
-                raise Invalid(f"the statement is not valid: {words_of(error)}", hint=f"There are: {known}.") from None
+            except (PySparkException, JavaError) as error:
+                raise not_valid(statement, words_of(error), self._frames) from None
 
+    @checked(**SINK_WORDS)
     def sink(self, name: str, query: DataFrame, sink: Sink, release: Release = "safe") -> None:
         """Sends what each epoch adds to the query's result, and removes from it, to a sink.
 
@@ -192,23 +220,45 @@ class Flow:
         """
         self._check_name(name)
         if not isinstance(query, DataFrame):
-            raise Invalid(f'sink "{name}" is a {type(query).__name__}, not a DataFrame', hint="Pass the DataFrame of the query.")
+            hint = 'The query comes second: flow.sink("name", df, ns.parquet("out")).'
+            raise Invalid(f'sink "{name}" is a {type(query).__name__}, not a DataFrame', hint=hint)
         if release not in ("safe", "computed"):
             raise Invalid(f'sink "{name}": release="{release}" is not known', hint='Pass "safe" or "computed".')
         check_sink(name, sink)
         check_columns(name, query.columns)
         try:
-            self._compiler.sink(name, query)
+            self._compiler.sink(name, query, partial(check_fits, name, sink))
         except (PySparkException, JavaError) as error:
             raise Invalid(f'sink "{name}": {words_of(error)}', hint="Correct the query.") from None
-        for function in _functions(analyzed(query)):
+        for function in functions_of(analyzed(query)):
             self._functions[function] = name
         self._sinks[name] = BoundSink(sink, release)
+
+    @checked()
+    def preview(self, query: DataFrame, rows: int = 20) -> DataFrame:
+        """The first rows of a query, answered once by Spark over the first thousand rows that each source has now. Nothing is taken from
+        the sources, nothing is kept. To see what a source or a query looks like before the flow runs: `flow.preview(purchases).show()`.
+        """
+        if not isinstance(query, DataFrame):
+            raise Invalid(f"flow.preview was given a {type(query).__name__}, not a DataFrame", hint="Pass the DataFrame of a query.")
+        check_analyzed(analyzed(query), "preview")
+        return Preview(self._compiler, self._given, self._queries).of(query).limit(rows)
+
+    def listen(self, listener: Listener | Listening) -> None:
+        """Tells a listener what runs of this flow do, from the next start on: an object with some of the methods `onStarted`, `onProgress`,
+        `onIdle` and `onTerminated`, or a function. Each is given an `Event`; a slow one holds up no epoch.
+        """
+        found = listening(listener)
+        if found is None:
+            hint = "Pass a function of events, or an object with onStarted, onProgress, onIdle or onTerminated."
+            raise Invalid(f"flow.listen was given a {type(listener).__name__}, which cannot listen", hint=hint)
+        self._listeners.append(found)
 
     def guarantees(self) -> dict[str, Promise]:
         """What each sink's output promises after a failure, and why."""
         return self.program().promises()
 
+    @checked()
     def explain(self, svg: str | Path | None = None) -> None:
         """Prints the graph: sources, operators, views and sinks, what each keeps and why, what an epoch costs it. `svg` names a file for
         a drawing of it. `run.explain()` adds the figures.
@@ -218,23 +268,26 @@ class Flow:
         if svg is not None:
             Path(svg).write_text(drawn(picture))
 
+    @checked(**START_WORDS)
     def start(
         self,
         home: str | Path,
         shards: int | Literal["auto"] | None = None,
-        trigger: dict[str, Any] | str | None = None,
+        trigger: dict[str, Any] | str | timedelta | None = None,
         remote: str | None = None,
         recover_within: str | None = None,
         max_unshipped_bytes: int = LOG_STRUCTURED.most_unshipped_bytes,
         on_change: OnChange = "refuse",
         on_other_settings: OtherSettings = "refuse",
         keep: Keep | None = None,
+        quiet: bool = False,
     ) -> Run:
         """Starts the flow on a home folder; one that was used before goes on where it stopped, and a run that is still going there is
         fenced.
 
         `shards` (default: one per core, or as many as the home has) may be another number with each start, and `run.rescale` changes it
-        meanwhile; with "auto" it follows cores and load. `trigger` is as for `DataStreamWriter.trigger`. `remote`
+        meanwhile; with "auto" it follows cores and load. `trigger="1 second"` is the least time between epochs, `"availableNow"` ends the
+        run once all that is there is done; PySpark's own forms will do too. `remote`
         ("s3://...", "file://...") also keeps a copy that survives the loss of the disk; `recover_within="5s"` says how soon a recovery from
         it shall be done. The stream waits only when more than `max_unshipped_bytes` are not yet where they shall be. A home that has a
         remote is not started without it, unless `remote=ns.NO_REMOTE` says so.
@@ -249,6 +302,8 @@ class Flow:
 
         `on_other_settings="accept"` goes on where something has changed that answers depend on besides the input: Spark's settings of time
         zones, ANSI mode, parsing and the like, or the versions of Spark, Java and Python.
+
+        What the run does is logged by the logger `nosync.<flow>`, and shown at a terminal unless logging is set up; `quiet=True` does not.
         """
         if not self._sources:
             raise Invalid(f'flow "{self.name}" has no source', hint="Add one with flow.source(...).")
@@ -266,6 +321,8 @@ class Flow:
             raise Invalid(f'home="{home}" is no folder of this machine', hint=f'Pass a local folder, and remote="{home}" beside it.')
         ladder = None if keep is None else ladder_of(keep)
         program = replace(self.program(), on_other_settings=on_other_settings, policy=durability.policy, keep=ladder, scaling=scaling)
+        news: list[Listening] = [] if quiet else [News(self.name)]
+        program = replace(program, listeners=(*news, *self._listeners))
         with IN_USE.by(self.name, self._given) as use:
             self._run = use.run = Run(program, Path(home), shards, trigger_of(trigger), durability, on_change)
         return self._run
@@ -282,23 +339,3 @@ class Flow:
         check_name(name, "a source, view or sink")
         if name in self._frames or name in self._sinks:
             raise Invalid(f'flow "{self.name}" already has a source, view or sink "{name}"', hint="Choose another name.")
-
-
-def _functions(plan: Any) -> list[str]:
-    """Names of the Python functions that a plan calls."""
-    found: list[str] = []
-
-    def look(expression: Any) -> None:
-        if kind(expression).startswith("Python"):
-            found.append(str(expression.name()))
-        for child in children(expression):
-            look(child)
-
-    def walk(node: Any) -> None:
-        for expression in items(node.expressions()):
-            look(expression)
-        for child in children(node):
-            walk(child)
-
-    walk(plan)
-    return found

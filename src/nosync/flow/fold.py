@@ -12,10 +12,12 @@ from nosync.bridge.arrow import arrow_type
 from nosync.compile.event_time import MARK
 from nosync.compile.rules.fold import Folding, marked
 from nosync.kernels.order import orderable
+from nosync.model.arguments import checked
 from nosync.model.errors import Invalid
 from nosync.spark.steps.fold import fold_at_once
 
 
+@checked(key="Pass by=.", keys="Pass by=.", function="Pass fn=.", schema="Pass state= and output=, as \"column type, ...\".")
 def fold(
     rows: DataFrame,
     by: str | Sequence[str],
@@ -43,6 +45,8 @@ def fold(
     Of rows that may be removed again, `retractions=True` gives those of the epoch that came or went, with `_diff` as their last column.
     Outside of a flow, all rows of a key come in one call.
     """
+    if not isinstance(rows, DataFrame):
+        raise Invalid(f"ns.fold was given a {type(rows).__name__}, not a DataFrame", hint="Pass the DataFrame of a source or query first.")
     keys, order = ([name] if isinstance(name, str) else list(name) for name in (by, order_by))
     if not callable(fn):
         raise Invalid(f"fn is a {type(fn).__name__}, not a function", hint="Pass a function of (key, state, rows).")

@@ -58,8 +58,8 @@ def _column(frame: DataFrame, name: str) -> Java:
     said = f'withWatermark("{name}", ...)'
     try:
         found = resolved(frame, name)
-    except AnalysisException as error:
-        raise Invalid(f"{said}: no such column, or several", hint=f"The columns are: {', '.join(frame.columns)}.") from error
+    except AnalysisException:
+        raise Invalid(f"{said}: no such column, or several", hint=f"The columns are: {', '.join(frame.columns)}.") from None
     if kind(found) != "AttributeReference":
         raise Refused(f"{said}: the time is inside of another column", hint="Give the source a column with the time itself.")
     return found

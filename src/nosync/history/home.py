@@ -16,6 +16,7 @@ from nosync.journal.entries import Opened
 from nosync.journal.image import Image
 from nosync.journal.past import TieredReader, image_at, openings, whole_image
 from nosync.journal.record import NOT_OURS
+from nosync.model.arguments import checked, did_you_mean
 from nosync.model.errors import Corrupt, Invalid, NotInHistory, reading
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber, TraceName
@@ -24,13 +25,18 @@ from nosync.model.moment import At
 from nosync.model.picture import Picture
 from nosync.model.status import Status
 from nosync.model.store import Store
+from nosync.observe.figures import rows_kept
+from nosync.observe.introductions import status_as_html, status_in_a_line
 from nosync.state.cover import cover, pieces, slices
 from nosync.state.layer import open_layer, verify
 from nosync.state.leaves import leaf_layers, within
 from nosync.state.slicing import opened
 from nosync.store.disk import LocalDisk
 
+HOMES = "Give the folder that was passed as home= when the flow was started."
 
+
+@checked()
 def open(home: str | Path) -> "Home":
     """The flow in this folder as of now. A running flow is not disturbed; open again to see newer epochs."""
     return Home(Path(home))
@@ -40,11 +46,14 @@ class Home:
     """What a flow has left in its home."""
 
     def __init__(self, path: Path) -> None:
+        if not path.is_dir():
+            what = "is a file" if path.exists() else "is not there"
+            raise Invalid(f'"{path}" {what}: it is not the home of a flow', hint=HOMES)
         self.path = path
         self.disk = LocalDisk(path)
         chain = read_chain(self.disk)
         if not chain.number:
-            raise Invalid(f'"{path}" is not the home of a flow', hint="Give the folder that was passed as home= when the flow was started.")
+            raise Invalid(f'"{path}" is not the home of a flow', hint=HOMES)
         self.image = chain.image()
         self.past = Past(self.disk, None, chain.base)
         self.safe = recorded_safe(
@@ -55,6 +64,13 @@ class Home:
         with reading("the declaration in the journal", NOT_OURS):
             self._records = {name: ViewRecord.from_json(text) for name, text in self.image.declared.views.items()}
 
+    def __repr__(self) -> str:
+        return f"Home of {status_in_a_line(self.status, str(self.path))}"
+
+    def _repr_html_(self) -> str:
+        rows = rows_kept(self.image, {name: record.trace for name, record in self._records.items()})
+        return status_as_html(self.status, str(self.path), rows)
+
     @property
     def epoch(self) -> Epoch:
         """The newest computed epoch; 0 before the first."""
@@ -64,6 +80,7 @@ class Home:
     def views(self) -> tuple[str, ...]:
         return tuple(self._records)
 
+    @checked()
     def schema(self, name: str) -> pa.Schema:
         return find_view(self._records, name).schema
 
@@ -72,6 +89,7 @@ class Home:
         the newest that survives every failure that the flow is protected against. None, the newest, stays None."""
         return epoch_at(at, self.image, self.past.openings, lambda: Epoch(min(self.safe.values())))
 
+    @checked(epoch="Pass at=.", version="Pass at=.")
     def view(self, name: str, at: At = None) -> pa.Table:
         """All rows of the view as of an epoch (the newest by default; see `resolve`)."""
         return pa.Table.from_batches(self.batches(name, at), self.schema(name))
@@ -101,7 +119,8 @@ class Home:
 
 def find_view(records: dict[str, ViewRecord], name: str) -> ViewRecord:
     if name not in records:
-        raise Invalid(f'there is no view "{name}"', hint=f"There are: {', '.join(sorted(records)) or 'none'}.")
+        hint = f"{did_you_mean(name, records)}There are: {', '.join(sorted(records)) or 'none'}."
+        raise Invalid(f'there is no view "{name}"', hint=hint)
     return records[name]
 
 

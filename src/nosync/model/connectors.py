@@ -4,6 +4,8 @@ Any object with the right methods will do, so attributes that happen to have the
 """
 
 from collections.abc import Iterable, Sequence
+from inspect import isroutine
+from os import PathLike
 from typing import Any, get_args
 
 from nosync.model.columns import DIFF, EPOCH
@@ -16,6 +18,21 @@ SEE = "docs/extending.md shows a whole one."
 
 def check_source(name: str, source: Any) -> None:
     """Before `declare` is called."""
+    if isinstance(source, str | PathLike):
+        raise Invalid(f'source "{name}" is {str(source)!r}, a path and not a source', hint=f'Pass ns.files("{source}", format="...").')
+    if type(source).__name__ == "DataFrame":
+        hint = "Tables that stay as they are need no source: use the DataFrame in queries. What grows is read by ns.files and its like."
+        raise Invalid(f'source "{name}" is a DataFrame, which has no declare()', hint=hint)
+    if isinstance(source, list | tuple):
+        hint = 'Rows of the program go through ns.memory("user string, ..."): its add(rows).'
+        raise Invalid(f'source "{name}" is a {type(source).__name__} of rows, not a source', hint=hint)
+    _check_called(f'source "{name}"', source)
+    if callable(_attribute(f'source "{name}"', source, "deliver")):
+        hint = f'Pass it to flow.sink("{name}", df, ...).'
+        raise Invalid(f'source "{name}" is a sink ({type(source).__name__}), not a source', hint=hint)
+    if source is None:
+        hint = 'Pass a source: ns.files("in"), ns.memory("user string"), ns.rate().'
+        raise Invalid(f'source "{name}" is a NoneType, which has no declare()', hint=hint)
     _check_object(f'source "{name}"', source, ("declare", "start", "available", "read"), "append_only")
 
 
@@ -34,6 +51,14 @@ def check_abilities(name: str, source: Any) -> None:
 
 def check_sink(name: str, sink: Any) -> None:
     owner = f'sink "{name}"'
+    if isinstance(sink, str | PathLike):
+        raise Invalid(f"{owner} is {str(sink)!r}, a path and not a sink", hint=f'Pass ns.parquet("{sink}"), ns.json(...) or ns.csv(...).')
+    _check_called(owner, sink)
+    if isroutine(sink):
+        hint = "Pass ns.foreachBatch(function), or ns.foreachEpoch(function)."
+        raise Invalid(f"{owner} is the function {sink.__name__}, not a sink", hint=hint)
+    if callable(_attribute(owner, sink, "available")):
+        raise Invalid(f"{owner} is a source ({type(sink).__name__}), not a sink", hint=f'Pass it to flow.source("{name}", ...).')
     _check_object(owner, sink, ("open", "deliver", "close"), "promise")
     promise = _attribute(owner, sink, "promise")
     if not isinstance(promise, Promise):
@@ -51,6 +76,12 @@ def check_columns(name: str, columns: Sequence[str]) -> None:
             hint = "Give each column a name of its own: select a.k, b.k as other, ...; _epoch and _diff are added to them."
             raise Refused(f'sink "{name}" would have the column "{column}" twice', hint=hint)
         met.add(column.lower())
+
+
+def _check_called(owner: str, given: Any) -> None:
+    """`ns.rate` in place of `ns.rate()`."""
+    if isroutine(given) and str(given.__module__).startswith("nosync."):
+        raise Invalid(f"{owner} is the function ns.{given.__name__} itself", hint=f"Call it: ns.{given.__name__}(...).")
 
 
 def _check_object(owner: str, given: Any, methods: Iterable[str], value: str) -> None:

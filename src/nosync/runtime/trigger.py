@@ -1,10 +1,13 @@
 """When epochs start."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from nosync.model.duration import seconds
 from nosync.model.errors import Invalid
+
+HINT = 'Pass "1 second" for a time between epochs, or "availableNow" to end once all that is there is done.'
 
 
 @dataclass(frozen=True)
@@ -15,14 +18,23 @@ class Trigger:
     once: bool = False
 
 
-def trigger_of(given: dict[str, Any] | str | None) -> Trigger:
-    """Reads `trigger=` as `DataStreamWriter.trigger` takes it: {"processingTime": "1 second"} or {"availableNow": True}; or "1 second"."""
-    if not given:
+def trigger_of(given: dict[str, Any] | str | timedelta | None) -> Trigger:
+    """Reads `trigger=`: "1 second" or "availableNow"; or as `DataStreamWriter.trigger` takes it, {"processingTime": "1 second"} or
+    {"availableNow": True}; a timedelta is a time between epochs too.
+    """
+    if given is None:
         return Trigger()
-    if isinstance(given, str):
-        given = {"processingTime": given}
-    if given == {"availableNow": True}:
+    if given in ("availableNow", {"availableNow": True}):
         return Trigger(once=True)
-    if not isinstance(given, dict) or [*given] != ["processingTime"]:
-        raise Invalid(f"trigger {given} is not understood", hint='Pass {"processingTime": "1 second"} or {"availableNow": True}.')
-    return Trigger(seconds(given["processingTime"], "a time between epochs"))
+    if isinstance(given, dict):
+        if [*given] != ["processingTime"]:
+            raise Invalid(f"trigger {given} is not understood", hint=HINT)
+        given = given["processingTime"]
+    if isinstance(given, timedelta) and given >= timedelta(0):
+        return Trigger(given.total_seconds())
+    if not isinstance(given, str):
+        raise Invalid(f"trigger={given!r} is not understood", hint=HINT)
+    try:
+        return Trigger(seconds(given, "a time between epochs"))
+    except Invalid as error:
+        raise Invalid(error.message, hint=HINT) from None

@@ -44,6 +44,8 @@ class Reading:
 
 
 def reading_of(source: str, key: str | Sequence[str] | None, op_column: str | None, sequence: str | None) -> Reading:
+    if key is not None and not key:
+        raise Invalid(f'source "{source}": its key has no columns', hint="Name a column, or leave key= out.")
     if sequence is not None and not key:
         raise Invalid(f'source "{source}": sequence="{sequence}" orders the rows of a key', hint="Pass key=[...] as well, or leave it out.")
     return Reading((key,) if isinstance(key, str) else tuple(key or ()), op_column, sequence)
@@ -57,6 +59,9 @@ class ChangeLog:
         self.key, self.op_column, self.sequence = reading.key, reading.op_column, reading.sequence
         if self.op_column is not None and self.op_column not in given.names:
             raise Invalid(f'source "{name}" has no column "{self.op_column}"', hint=f"op_column= is one of {', '.join(given.names)}.")
+        twice = next((column for column in self.key if self.key.count(column) > 1), None)
+        if twice is not None:
+            raise Invalid(f'source "{name}" has "{twice}" twice in its key', hint="Name each column of the key once.")
         for column in self.key:
             if column not in self.columns.names:
                 raise Invalid(f'source "{name}" has no column "{column}"', hint=f"key= is of {', '.join(self.columns.names)}.")

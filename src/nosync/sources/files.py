@@ -1,4 +1,4 @@
-"""A folder of files as a source: each file belongs to exactly one epoch.
+"""Files as a source, of a folder or of a glob: each file belongs to exactly one epoch.
 
 Files are taken in the order of their modification time, then their name; a file that appears later is picked up whatever its time.
 Move files in whole (write elsewhere, then rename): size and modification time are recorded. A file that changes or vanishes before its
@@ -9,17 +9,19 @@ the schema, and files that cannot be read, go to the view `<source>.rejected`; t
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from nosync.bridge.arrow import arrow_schema
 from nosync.bridge.frames import OBSERVED
+from nosync.bridge.options import known_options
+from nosync.model import arguments
+from nosync.model.arguments import did_you_mean
 from nosync.model.columns import DIFF, FILE, POSITION, RAW, REASON
 from nosync.model.duration import microseconds
 from nosync.model.errors import Invalid, Unavailable, Unreadable
@@ -29,8 +31,11 @@ from nosync.model.store import checked
 from nosync.sources.cleaning import Cleaning, cleaning_of
 from nosync.sources.footers import Footer, footer_of
 from nosync.sources.listing import Entry, facts, new_entries
+from nosync.sources.options import check_options
+from nosync.sources.place import Place, format_said_by, place_of
 from nosync.sources.positions import FILE_PATH, positions
 from nosync.sources.rejection import UNREAD, reasons
+from nosync.sources.schema import schema_of
 
 FORMATS = ("parquet", "json", "csv", "text", "orc")
 TEXTUAL = ("csv", "json")  # where a single row can be broken
@@ -42,9 +47,10 @@ CHANGED = "changed after it was taken: what is new in it is not read; put new ro
 UNFINISHED_NANOS = 10 * 10**9  # a file that is no Parquet may be one soon: it is looked at again while it is so young
 
 
+@arguments.checked(pathGlobFilter='Write the glob into the path: ns.files("in/*.csv").')
 def files(
     path: str | Path,
-    format: str = "parquet",
+    format: str | None = None,
     schema: str | StructType | None = None,
     maxFilesPerTrigger: int | None = None,  # noqa: N803 (Spark's name)
     maxBytesPerTrigger: int = MAX_BYTES,  # noqa: N803 (Spark's name)
@@ -53,27 +59,35 @@ def files(
     minFileAge: str = "0 seconds",  # noqa: N803 (as Spark's maxFileAge)
     **options: Any,
 ) -> "Files":
-    """New files in a folder, in any format Spark reads. `options` are those of `spark.read` for the format.
+    """New files in a folder or of a glob ("in/*.csv"), or one file. `options` are those of `spark.read` for the format.
+
+    `format` is "parquet", "json", "csv", "text" or "orc"; without it, what the glob or the file's name says, else Parquet.
 
     An epoch takes at most `maxBytesPerTrigger` bytes (but always one file), so that a large backlog becomes many epochs.
     `cleanSource`: "archive" moves files that no failure can ask for again to `sourceArchiveDir`, "delete" deletes them; "off" leaves them.
     `minFileAge`: a file is taken when it was last changed so long ago, for writers that do not move files in whole.
     A Parquet file that lacks a declared column is rejected; with Spark's `mergeSchema=True` the column is null.
     """
+    place = place_of(path)
+    format = (format or format_said_by(place)).lower()
     if format not in FORMATS:
-        raise Invalid(f'format "{format}" is not one of {", ".join(FORMATS)}', hint="Pass one of these as format=.")
+        hint = f"{did_you_mean(format, FORMATS)}Pass one of these as format=."
+        raise Invalid(f'format "{format}" is not one of {", ".join(FORMATS)}', hint=hint)
     if maxFilesPerTrigger is not None and maxFilesPerTrigger < 1:
         raise Invalid(f"maxFilesPerTrigger={maxFilesPerTrigger} takes no files", hint="Pass 1 or more.")
-    clean = cleaning_of(Path(str(path).removeprefix("file://")).absolute(), cleanSource, sourceArchiveDir)
+    if maxBytesPerTrigger < 1:
+        raise Invalid(f"maxBytesPerTrigger={maxBytesPerTrigger} takes no files", hint="Pass 1 or more.")
+    clean = cleaning_of(place.folder, cleanSource, sourceArchiveDir)
     kind = Files if cleanSource == "off" else CleanedFiles
-    return kind(clean.folder, format, schema, maxFilesPerTrigger, maxBytesPerTrigger, options, clean, microseconds(minFileAge))
+    age = microseconds(minFileAge, "a duration for minFileAge")
+    return kind(place, format, schema, maxFilesPerTrigger, maxBytesPerTrigger, options, clean, age)
 
 
 @dataclass(eq=False)
 class Files:
     """See `files`."""
 
-    path: Path
+    place: Place
     format: str
     given: str | StructType | None
     max_files: int | None
@@ -87,26 +101,23 @@ class Files:
     skipped: frozenset[str] = frozenset()
     latest: dict[str, Entry] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        limit = f", maxFilesPerTrigger={self.max_files}" if self.max_files else ""
+        return f'ns.files("{self.place}", format="{self.format}"{limit})'
+
+    @property
+    def path(self) -> Path:
+        return self.place.folder
+
     def declare(self, name: str, spark: SparkSession) -> StructType:
         self.name = name
         if not self.path.is_dir():
             raise Invalid(f'source "{name}": there is no folder "{self.path}"', hint="Create the folder, or correct the path.")
-        self.schema = self._schema(spark)
+        if self.options:
+            check_options(name, self.format, self.options, partial(known_options, spark, self.format))
+        self.schema = schema_of(name, self.place, self.format, self.given, self.options, spark)
         self.expected = arrow_schema(self.schema, f'source "{name}"')
         return self.schema
-
-    def _schema(self, spark: SparkSession) -> StructType:
-        if isinstance(self.given, StructType):
-            return self.given
-        if self.format == "text" and self.given is None:
-            return StructType().add("value", "string")
-        try:
-            if self.given is not None:
-                return spark.createDataFrame([], self.given).schema
-            return spark.read.format(self.format).options(**self.options).load(str(self.path)).schema
-        except PySparkException as error:
-            what = f'the schema "{self.given}" cannot be read' if self.given else "it has no schema, and none can be found in the folder"
-            raise Invalid(f'source "{self.name}": {what}: {_first_line(error)}', hint='Pass schema="column type, ...".') from None
 
     def folder(self) -> str:
         return str(self.path)
@@ -123,7 +134,7 @@ class Files:
         chosen: list[Entry] = []
         footers: dict[str, Footer] = {}
         total, before = 0, len(self.seen)
-        entries = new_entries(self.path, self.seen, self._taken)
+        entries = new_entries(self.path, self.seen, self._taken, self.place.fits)
         changed = self._changed(first=not before)
         for entry in self._old_enough(entries):
             if chosen and (total + entry.size > self.max_bytes or len(chosen) == self.max_files):
@@ -324,7 +335,3 @@ def observation(source: str) -> str:
 
 def _facts(entry: Entry) -> str:
     return f"{entry.name}\0{entry.size}\0{entry.modified}"
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]

@@ -37,10 +37,14 @@ def entries_in(slice: Slice) -> list[Entry]:
     return [entry for entry in found if entry.name not in slice.get("broken", {})]
 
 
-def new_entries(folder: Path, seen: set[str], taken: Callable[[list[str]], set[str]]) -> list[Entry]:
-    """Files that were not taken, by their time, then their name. Those that were are added to `seen`: they are not asked for again."""
+def new_entries(
+    folder: Path, seen: set[str], taken: Callable[[list[str]], set[str]], fits: Callable[[str], bool] = lambda name: True
+) -> list[Entry]:
+    """Files that were not taken, by their time, then their name. Those that were are added to `seen`: they are not asked for again.
+    `fits` says of a name below the folder whether it is meant.
+    """
     try:
-        unseen = list(_unseen(folder, seen))
+        unseen = [name for name in _unseen(folder, seen) if fits(name)]
         seen |= taken(unseen)
         found = [facts(folder, name) for name in unseen if name not in seen]
     except OSError as error:

@@ -17,11 +17,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.conversion import LocalDataToArrowConversion
 from pyspark.sql.types import LongType, StructType
 
+from nosync.model.arguments import checked
 from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid
 from nosync.model.source import Slice, Taken
 
 
+@checked()
 def memory(schema: str | StructType, removals: bool = False) -> "Memory":
     """A source with `.add(rows)`, and with `removals` also `.remove(rows)`; rows are tuples, dicts or Rows, as for
     `spark.createDataFrame`.
@@ -44,6 +46,11 @@ class Memory:
     handed_out: int = 0
     unrecorded: dict[int, pa.Table] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        waiting = sum(len(rows) for rows, _ in self.pending)
+        given = self.given if isinstance(self.given, str) else self.given.simpleString()
+        return f'ns.memory("{given}"){f", {waiting} rows waiting" if waiting else ""}'
+
     def declare(self, name: str, spark: SparkSession) -> StructType:
         self.name = name
         try:
@@ -51,12 +58,16 @@ class Memory:
         except PySparkException as error:
             words = str(error).strip().splitlines()[0]
             raise Invalid(f'source "{name}": the schema "{self.given}" cannot be read: {words}', hint='Write "column type, ...".') from None
+        if not self.schema.fields:
+            raise Invalid(f'source "{name}": its schema has no columns', hint='Write "column type, ...".')
         return self.schema
 
+    @checked()
     def add(self, rows: Iterable[Any]) -> None:
         """These rows belong to the collection from the next epoch on."""
         self._give(list(rows), 1)
 
+    @checked()
     def remove(self, rows: Iterable[Any]) -> None:
         """These rows leave the collection with the next epoch. Those that are not there go to `<source>.rejected`."""
         gone = list(rows)
@@ -69,18 +80,38 @@ class Memory:
             raise Invalid("the memory source is not part of a flow yet", hint="Pass it to flow.source(...) first.")
         if not rows:
             return
+        self._check_widths(rows)
         self._table(rows, diff)  # wrong rows are the giver's error, at once
         with self.lock:
             self.pending.append((rows, diff))
 
+    def _check_widths(self, rows: list[Any]) -> None:
+        """A row that is no row is told from one whose values do not fit."""
+        for row in rows:
+            if not isinstance(row, tuple | list | dict):
+                words = f'source "{self.name}": the row {row!r} is a {type(row).__name__}'
+                raise Invalid(words, hint=f'Give a list of tuples or dicts, as [("a", 1)]: rows are {self.schema.simpleString()}.')
+            if not isinstance(row, dict) and len(row) != len(self.schema):
+                words = f'source "{self.name}": the row {row!r} has {len(row)} values, not {len(self.schema)}'
+                raise Invalid(words, hint=f"Rows are {self.schema.simpleString()}.")
+
     def _table(self, rows: list[Any], diff: int) -> pa.Table:
         try:
             table = LocalDataToArrowConversion.convert(rows, self.schema, False)
-        except (PySparkException, pa.ArrowException, TypeError, ValueError, AssertionError) as error:
-            words = str(error).strip().splitlines()[0]
-            hint = f"Rows are {self.schema.simpleString()}."
-            raise Invalid(f'source "{self.name}": a row does not fit the schema: {words}', hint=hint) from None
+        except (PySparkException, pa.ArrowException, TypeError, ValueError, LookupError, AssertionError) as error:
+            raise self._unfit(rows, error) from None
         return table.append_column(DIFF, pa.array([diff] * len(rows), pa.int64()))
+
+    def _unfit(self, rows: list[Any], error: Exception) -> Invalid:
+        """Which of the rows it is, where there are several."""
+        words = next(iter(str(error).strip().splitlines()), "a value is of another type")
+        for row in rows if len(rows) > 1 else ():
+            try:
+                self._table([row], 1)
+            except Invalid as found:
+                return found
+        what = f'source "{self.name}": a row does not fit the schema: {rows[0]!r}' if len(rows) == 1 else f'source "{self.name}"'
+        return Invalid(f"{what}: {words}", hint=f"Rows are {self.schema.simpleString()}.")
 
     def start(self, folder: Path, taken: Taken) -> None:
         """What was given before and is not part of an epoch stays: it is handed out again."""

@@ -8,11 +8,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType, TimestampType
 
+from nosync.model.arguments import checked
 from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid
 from nosync.model.source import Slice, Taken
 
 
+@checked(numPartitions="Leave it out: Spark spreads the rows.")
 def rate(rowsPerSecond: int = 1) -> "Rate":  # noqa: N803 (Spark's name)
     """Rows `timestamp timestamp, value bigint`, as Spark's own rate source; it goes on where it stopped."""
     if rowsPerSecond < 1:
@@ -28,6 +30,9 @@ class Rate:
     append_only: bool = True
     begun: float = 0.0
     next: int = 0
+
+    def __repr__(self) -> str:
+        return f"ns.rate(rowsPerSecond={self.rows_per_second})"
 
     def declare(self, name: str, spark: SparkSession) -> StructType:
         return StructType().add("timestamp", TimestampType()).add("value", LongType())

@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from nosync.bridge.errors import silence
 from nosync.bridge.sessions import cloned, is_classic
 from nosync.model.errors import Invalid, Unavailable
 
@@ -33,7 +34,6 @@ def active_or_local() -> SparkSession:
     settings = {
         "spark.master": "local[*]",
         "spark.app.name": "nosync",
-        "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         "spark.scheduler.mode": "FAIR",
@@ -43,6 +43,7 @@ def active_or_local() -> SparkSession:
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
+    silence()
     try:
         session: SparkSession = builder.getOrCreate()
     except Exception as error:

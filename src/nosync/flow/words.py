@@ -1,0 +1,45 @@
+"""What PySpark users call things, and what to pass here instead."""
+
+OUTPUT_MODE = "Leave it out: a view is its rows, and a sink gets what changes; ns.parquet(path, mode=...) says how a folder of files looks."
+TRIGGER = 'Pass "1 second" for a time between epochs, or "availableNow" to end once all that is there is done.'
+NAME_FIRST = 'The name comes first: flow.source("name", ns.files("in")).'
+SOURCE_WORDS = {
+    "name": NAME_FIRST,
+    "watermark": 'Pass watermark=("at", "10 seconds"): the column of the event time, and how late a row may be.',
+    "op": "Pass op_column=.",
+    "schema": 'Say it to the source itself: ns.files("in", schema="user string, price double").',
+    "format": 'Say it to the source itself: ns.files("in", format="json").',
+    "path": NAME_FIRST,
+    "withWatermark": 'Pass watermark=("at", "10 seconds").',
+    "primaryKey": "Pass key=.",
+    "keys": "Pass key=: one column, or a list of them.",
+}
+VIEW_WORDS = {
+    "name": 'The name comes first: flow.view("name", df).',
+    "outputMode": OUTPUT_MODE,
+    "mode": OUTPUT_MODE,
+    "df": "The query comes second: flow.view(name, df).",
+    "sql": 'Write flow.sql("create view NAME as select ...").',
+}
+SINK_WORDS = {
+    "name": 'The name comes first: flow.sink("name", df, ns.parquet("out")).',
+    "outputMode": OUTPUT_MODE,
+    "mode": "Say it to the sink itself: ns.parquet(path, mode=...).",
+    "path": 'Pass a sink: flow.sink("out", df, ns.parquet("out")).',
+    "format": 'Pass a sink of that format: flow.sink("out", df, ns.json("out")).',
+    "checkpointLocation": "A sink needs none: the flow has its home, flow.start(home=...).",
+}
+START_WORDS = {
+    "trigger": TRIGGER,
+    "checkpointLocation": "Pass home=: the folder of the flow's state.",
+    "checkpoint": "Pass home=: the folder of the flow's state.",
+    "path": "Pass home=: the folder of the flow's state.",
+    "outputMode": OUTPUT_MODE,
+    "queryName": 'A flow has its name from the beginning: ns.Flow("name").',
+    "processingTime": 'Pass trigger="1 second".',
+    "availableNow": 'Pass trigger="availableNow".',
+    "once": 'Pass trigger="availableNow".',
+    "continuous": 'There is no continuous mode: epochs follow one another as fast as they can, or by trigger="1 second".',
+    "partitions": "Pass shards=.",
+    "numPartitions": "Pass shards=.",
+}

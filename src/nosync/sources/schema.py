@@ -1,0 +1,42 @@
+"""What the rows of files look like: as the user said it, or as Spark finds it in the files that are there."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from nosync.model.errors import Invalid
+from nosync.sources.listing import new_entries
+from nosync.sources.place import Place, format_of
+
+HINT = 'Pass schema="column type, ...".'
+
+
+def schema_of(
+    source: str, place: Place, format: str, given: str | StructType | None, options: Mapping[str, Any], spark: SparkSession
+) -> StructType:
+    """`Invalid` where nobody says it."""
+    if isinstance(given, StructType):
+        return given
+    if format == "text" and given is None:
+        return StructType().add("value", "string")
+    try:
+        if given is not None:
+            return spark.createDataFrame([], given).schema
+        there = [str(place.folder / entry.name) for entry in new_entries(place.folder, set(), lambda names: set(), place.fits)]
+        reader = spark.read.format(format).options(**options).option("basePath", str(place.folder))
+        return reader.load(there or str(place.folder)).schema
+    except PySparkException as error:
+        raise _no_schema(source, place, format, given, str(error).strip().splitlines()[0]) from None
+
+
+def _no_schema(source: str, place: Place, format: str, given: str | None, words: str) -> Invalid:
+    if given is not None:
+        return Invalid(f'source "{source}": the schema "{given}" cannot be read: {words}', hint=HINT)
+    other = format_of(place)
+    if other not in (None, format):
+        what = f'source "{source}" reads {format}, but the files in "{place}" are {other} by their names'
+        return Invalid(what, hint=f'Pass format="{other}", and schema="column type, ...".')
+    return Invalid(f'source "{source}": it has no schema, and none can be found in "{place}": {words}', hint=HINT)
