@@ -1,6 +1,7 @@
 """Durable, time-travelling state for PySpark streams, without the barrier."""
 
 from nosync.compile.row_functions import row_by_row
+from nosync.flow.absent import absent
 from nosync.flow.flow import Flow
 from nosync.flow.fold import fold
 from nosync.history.home import Home, open
@@ -22,8 +23,9 @@ from nosync.model.sink import Changes, Identity, Promise, Sink
 from nosync.model.source import Slice, Source, Taken
 from nosync.runtime.run import Run
 from nosync.sinks.console import console
+from nosync.sinks.folders import csv, json, parquet
+from nosync.sinks.foreach_batch import foreachBatch
 from nosync.sinks.foreach_epoch import foreachEpoch
-from nosync.sinks.parquet import parquet
 from nosync.sources.files import files
 from nosync.sources.memory import memory
 from nosync.sources.rate import rate
@@ -52,12 +54,24 @@ __all__ = [
     "Taken",
     "Unavailable",
     "console",
+    "csv",
     "files",
     "fold",
+    "foreachBatch",
     "foreachEpoch",
+    "json",
     "memory",
     "open",
     "parquet",
     "rate",
     "row_by_row",
 ]
+
+
+def __dir__() -> list[str]:
+    """The public names only."""
+    return sorted(__all__)
+
+
+def __getattr__(name: str) -> object:
+    raise absent(name, __all__)

@@ -157,3 +157,24 @@ def test_a_start_whose_sink_cannot_be_opened_says_so_in_the_home(flow: ns.Flow, 
         flow.start(home=tmp_path, shards=1)
     status = ns.open(tmp_path).status
     assert status.phase == "failed" and 'sink "out" cannot be opened: RuntimeError: stuck' in status.message
+
+
+def test_readers_that_know_nothing_of_us_get_what_they_can_read(flow: ns.Flow, source: Any, tmp_path: Path) -> None:
+    batches: list[tuple[int, list[tuple[Any, ...]]]] = []
+    rows = flow.sql("select k, x from s where x > 0")
+    flow.sink("added", rows, ns.json(tmp_path / "added", mode="append"))
+    flow.sink("now", sums(flow), ns.parquet(tmp_path / "now", mode="state", partitionBy="k"))
+    flow.sink("batches", sums(flow), ns.foreachBatch(lambda df, epoch: batches.append((epoch, sorted(map(tuple, df.collect()))))))
+    with pytest.raises(ns.Refused) as error:
+        flow.sink("corrected", sums(flow), ns.parquet(tmp_path / "corrected", mode="append"))
+    assert 'mode="append" needs rows that are only ever added, but "added' not in error.value.message
+    assert "takes back what it gave" in error.value.message and "emit=" in error.value.hint
+    with flow.start(home=tmp_path / "home", shards=2) as run:
+        for given in ([("a", 1), ("b", 2)], [("a", 3), ("a", 3)]):
+            source.add(given)
+            run.processAllAvailable()
+    assert batches == [(1, [("a", 1), ("b", 2)]), (2, [("a", 7)])]
+    lines = [line for file in sorted((tmp_path / "added").glob("epoch-*.json")) for line in file.read_text().splitlines()]
+    assert sorted(lines) == ['{"k":"a","x":1}', '{"k":"a","x":3}', '{"k":"a","x":3}', '{"k":"b","x":2}']
+    assert sorted((row["k"], row["t"]) for row in pq.read_table(tmp_path / "now" / "current").to_pylist()) == [("a", 7), ("b", 2)]
+    assert repr(flow.guarantees()["now"].guarantee) == "'precise'"

@@ -1,5 +1,6 @@
 """From Spark's optimised plan to operators: `Compiler.view` adds one query to a graph."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame
@@ -18,6 +19,12 @@ from nosync.graph.nodes import Backing, SourceNode, ViewNode
 from nosync.graph.operators import AccumulateNode, Operator
 from nosync.graph.templates import Branch, Hole, Template
 from nosync.model.columns import HASH, ROW
+
+Check = Callable[[ViewNode], None]
+
+
+def _any(node: ViewNode) -> None:
+    """Anything will do."""
 
 
 @dataclass(eq=False)
@@ -53,12 +60,16 @@ class Compiler:
         payload = arrow_schema(_numbered(schema), f'view "{late}"')
         return ViewNode(late, aligned, schema, None, _rows_feed(self.catalyst, aligned), payload)
 
-    def sink(self, name: str, query: DataFrame) -> ViewNode:
-        """Compiles a query whose changes go to a sink: what each epoch adds and removes is kept until the sink has it."""
-        _, self.graph.sinks[name] = compiled = self._compile(f"sink {name}", query, may_be_backed=False)
+    def sink(self, name: str, query: DataFrame, check: Check = _any) -> ViewNode:
+        """Compiles a query whose changes go to a sink: what each epoch adds and removes is kept until the sink has it. `check` may refuse
+        what it has become.
+        """
+        _, self.graph.sinks[name] = compiled = self._compile(f"sink {name}", query, may_be_backed=False, check=check)
         return compiled[1]
 
-    def _compile(self, name: str, query: DataFrame, may_be_backed: bool, final: bool = False) -> tuple[Query, ViewNode]:
+    def _compile(
+        self, name: str, query: DataFrame, may_be_backed: bool, final: bool = False, check: Check = _any
+    ) -> tuple[Query, ViewNode]:
         compiled = Query(self.catalyst, name, self.graph, self.rules, self.leaves, final=final)
         plan = rewritten(self.catalyst, self._optimised(name, query))
         check_rewritten(plan, name)
@@ -70,6 +81,7 @@ class Compiler:
         payload = arrow_schema(_numbered(query.schema), f'view "{name}"')
         if backing is None:
             node.feed, node.payload = _rows_feed(self.catalyst, body), payload
+        check(node)
         self.graph.operators += compiled.operators
         self.graph.statics += compiled.statics
         return compiled, node

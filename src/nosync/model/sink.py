@@ -1,8 +1,9 @@
 """What a sink is: where the changes of a query go, and what it promises. Small enough to write one's own, without a base class."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from html import escape
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from nosync.model.identifiers import Epoch
 
@@ -27,6 +28,12 @@ class Promise:
     guarantee: Guarantee
     reason: str
     fencing: Fencing = "none"
+
+    def __str__(self) -> str:
+        return f"{self.guarantee}: {self.reason} (fencing: {self.fencing})"
+
+    def _repr_html_(self) -> str:
+        return f"<b>{escape(self.guarantee)}</b>: {escape(self.reason)} <i>(fencing: {escape(self.fencing)})</i>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,15 @@ class Sink(Protocol):
     def close(self) -> None:
         """Called once when the run ends, however it ends, and never while `deliver` is under way. Nothing is delivered after it. If
         `deliver` does not come back, this is not called at all; `run.status` says so then."""
+
+
+@runtime_checkable
+class Choosy(Protocol):
+    """A sink that not every query can go to."""
+
+    def check_query(self, sink: str, schema: "pa.Schema", corrects: Sequence[str]) -> None:
+        """Called at declaration: `Invalid` or `Refused` where the query has no place here. `corrects` are the names of the operators that
+        take back rows which they gave; none where rows are only ever added."""
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+from nosync.model.arguments import checked
 from nosync.model.sink import Changes, Identity, Promise
 
 
+@checked(truncate="Leave it out: values are printed as they are.")
 def console(numRows: int = 20) -> "Console":  # noqa: N803 (Spark's name)
     """Prints each epoch's first rows."""
     return Console(numRows)
@@ -15,6 +17,9 @@ class Console:
     """See `console`."""
 
     rows: int
+
+    def __repr__(self) -> str:
+        return f"ns.console(numRows={self.rows})"
 
     @property
     def promise(self) -> Promise:

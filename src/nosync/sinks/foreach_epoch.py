@@ -6,9 +6,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from nosync.model.arguments import checked
 from nosync.model.sink import Changes, Identity, Promise
 
 
+@checked()
 def foreachEpoch(function: Callable[[DataFrame, int], Any], idempotent: bool = False) -> "ForeachEpoch":  # noqa: N802 (as PySpark's foreachBatch)
     """Calls the function with each epoch's changes and its number.
 
@@ -24,6 +26,9 @@ class ForeachEpoch:
 
     function: Callable[[DataFrame, int], Any]
     idempotent: bool
+
+    def __repr__(self) -> str:
+        return f"ns.foreachEpoch({self.function!r}{', idempotent=True' if self.idempotent else ''})"
 
     @property
     def promise(self) -> Promise:

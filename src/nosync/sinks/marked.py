@@ -1,47 +1,33 @@
-"""A folder of Parquet files: one file an epoch, readable by anyone.
+"""A folder that has the output of one history, written by its newest run.
 
-    FOLDER/epoch-<12 digits>.parquet    a file appears whole, by renaming; its bytes depend on the epoch alone
-    FOLDER/_nosync.json                 whose output this is, and the run that writes it now
+    FOLDER/_nosync.json    whose output this is, and the run that writes it now; readers of such folders pass over names that begin so
 """
 
 import json
 import os
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import pyarrow.parquet as pq
+from nosync.model.errors import MALFORMED, Fenced, Invalid
+from nosync.model.sink import Identity
 
-from nosync.model.errors import MALFORMED, Fenced, Invalid, Unavailable
-from nosync.model.sink import Changes, Identity, Promise
-
-MARKER = "_nosync.json"  # readers of Parquet folders pass over names that begin so
-
-
-def parquet(path: str | Path) -> "ParquetFolder":
-    """A folder with one file an epoch, readable by anyone: the query's columns, `_epoch` and `_diff`. An epoch without a change has none.
-
-    The folder belongs to one sink of one home for good: it is refused to any other.
-    """
-    return ParquetFolder(Path(str(path).removeprefix("file://")))
+MARKER = "_nosync.json"
 
 
 @dataclass
-class ParquetFolder:
-    """See `parquet`."""
+class MarkedFolder:
+    """The folder of one sink. `outputs` is a glob of what a sink leaves there."""
 
     folder: Path
+    outputs: str
     run: str = ""
 
-    @property
-    def promise(self) -> Promise:
-        return Promise("precise", "one file an epoch: delivered again, it is replaced by the same rows", "checked")
-
     def open(self, run: str, identity: Identity) -> None:
+        """Takes the folder over for a run; `Invalid` where it is another's, or cannot be written."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._check(identity)
-            for begun in self.folder.glob(".epoch-*.parquet.*"):  # by a run that was killed
+            for begun in self.folder.rglob(".begun-*"):  # by a run that was killed
                 begun.unlink(missing_ok=True)
             self._write(MARKER, json.dumps({**asdict(identity), "run": run}).encode())
         except OSError as error:
@@ -52,7 +38,7 @@ class ParquetFolder:
     def _check(self, identity: Identity) -> None:
         """Two histories in one folder are nobody's output."""
         found = self._marked()
-        if found is None and next(self.folder.glob("epoch-*.parquet"), None) is None:
+        if found is None and next(self.folder.glob(self.outputs), None) is None:
             return
         owner = Identity(found["flow"], found["sink"], found["history"]) if found else None
         if owner == identity:
@@ -74,44 +60,28 @@ class ParquetFolder:
         except MALFORMED:
             raise Invalid(f'"{self.folder / MARKER}" cannot be read', hint="Choose an empty folder, or move what is there away.") from None
 
-    def deliver(self, epoch: int, changes: Changes) -> None:
-        target = self.folder / f"epoch-{epoch:012d}.parquet"
-        temporary = self.folder / f".{target.name}.{os.getpid()}"
-        try:
-            self._check_run()
-            if changes.empty:
-                return
-            with pq.ParquetWriter(temporary, changes.schema) as writer:
-                for batch in changes.batches():
-                    writer.write_batch(batch)
-            _sync(temporary)
-            temporary.replace(target)
-            _sync(self.folder)
-        except OSError as error:
-            with suppress(OSError):  # the folder itself may be out of reach
-                temporary.unlink()
-            hint = "Make room or restore access: it is tried again."
-            raise Unavailable(f'"{target}" could not be written: {error}', hint=hint) from error
-
-    def _check_run(self) -> None:
+    def check_run(self) -> None:
+        """`Fenced` once a newer run writes here."""
         marked = self._marked()
         if marked is None:
             raise FileNotFoundError(f'"{MARKER}" is gone')
         if marked["run"] != self.run:
             raise Fenced(f'folder "{self.folder}" is now written by run "{marked["run"]}"', hint="Stop this process: that one took over.")
 
-    def close(self) -> None:
-        """Nothing is held."""
-
     def _write(self, name: str, content: bytes) -> None:
-        temporary = self.folder / f".{name}.{os.getpid()}"
+        temporary = self.folder / f".begun-{name}.{os.getpid()}"
         temporary.write_bytes(content)
-        _sync(temporary)
-        temporary.replace(self.folder / name)
-        _sync(self.folder)
+        put(temporary, self.folder / name)
 
 
-def _sync(path: Path) -> None:
+def put(temporary: Path, target: Path) -> None:
+    """The file under its name, whole and for good."""
+    sync(temporary)
+    temporary.replace(target)
+    sync(target.parent)
+
+
+def sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

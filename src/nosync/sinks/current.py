@@ -1,0 +1,98 @@
+"""The newest rows as files that anybody reads, replaced whole: whoever opens `FOLDER/current` sees the rows as of one epoch.
+
+    FOLDER/version-<12 digits>/[COLUMN=VALUE/...]part-<12 digits>.<format>    as of the epoch of the folder; the file's is when it changed
+    FOLDER/version-<12 digits>/.../_rows-<12 digits>.parquet                  the same rows with their types, where the format has not
+    FOLDER/current -> version-<12 digits>                                     the newest, replaced by renaming
+
+Partitions that an epoch does not touch are linked, not copied. The version before stays for those who are reading it.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nosync.model.columns import DIFF
+from nosync.sinks.formats import WRITERS
+from nosync.sinks.marked import sync
+from nosync.sinks.rows import consolidated, partitions
+
+CURRENT = "current"
+KEPT = 2  # versions
+
+
+class Current:
+    """The rows below one folder."""
+
+    def __init__(self, folder: Path, format: str, columns: Sequence[str]) -> None:
+        self.folder, self.format, self.columns = folder, format, columns
+
+    def advance(self, epoch: int, changes: pa.Table) -> None:
+        """Puts the changes of an epoch on top; one that is there already changes nothing."""
+        before = self._newest()
+        if before is not None and _epoch_of(before) >= epoch:
+            return
+        target = self.folder / f"version-{epoch:012d}"
+        shutil.rmtree(target, ignore_errors=True)  # begun by a run that was killed
+        target.mkdir()
+        touched = dict(partitions(changes, self.columns))
+        for name in self._parts(before):
+            if name not in touched:
+                _link(before / name if before else target, target / name)
+        for name, part in touched.items():
+            self._write(before, target, name, epoch, part)
+        _sync_folders(target)
+        self._point_to(target)
+        for old in sorted(self.folder.glob("version-*"))[:-KEPT]:
+            shutil.rmtree(old, ignore_errors=True)
+
+    def _newest(self) -> Path | None:
+        link = self.folder / CURRENT
+        return self.folder / os.readlink(link) if link.is_symlink() else None
+
+    def _parts(self, version: Path | None) -> Iterator[str]:
+        """The partitions that there are."""
+        if version is None:
+            return
+        for place, _, files in os.walk(version):
+            if any(file.startswith("part-") for file in files):
+                yield "" if Path(place) == version else str(Path(place).relative_to(version))
+
+    def _write(self, before: Path | None, target: Path, name: str, epoch: int, changes: pa.Table) -> None:
+        kept = "_rows-" if self.format != "parquet" else "part-"
+        old = next((before / name).glob(f"{kept}*.parquet"), None) if before is not None else None
+        schema = changes.schema.remove(changes.schema.get_field_index(DIFF))
+        rows = consolidated(pq.read_table(old, partitioning=None).cast(schema) if old else schema.empty_table(), changes)
+        if not rows.num_rows and name:
+            return
+        (target / name).mkdir(parents=True, exist_ok=True)
+        for prefix, format in {"part-": self.format, kept: "parquet"}.items():
+            path = target / name / f"{prefix}{epoch:012d}.{format}"
+            WRITERS[format](path, schema, rows.to_batches())
+            sync(path)
+
+    def _point_to(self, target: Path) -> None:
+        temporary = self.folder / f".begun-{CURRENT}.{os.getpid()}"
+        temporary.unlink(missing_ok=True)
+        temporary.symlink_to(target.name, target_is_directory=True)
+        temporary.replace(self.folder / CURRENT)
+        sync(self.folder)
+
+
+def _epoch_of(version: Path) -> int:
+    return int(version.name.removeprefix("version-"))
+
+
+def _link(source: Path, target: Path) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    for file in source.iterdir():
+        if file.is_file():
+            os.link(file, target / file.name)
+
+
+def _sync_folders(version: Path) -> None:
+    for place, _, _ in os.walk(version, topdown=False):
+        sync(Path(place))
