@@ -5,7 +5,7 @@ error after them.
 """
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event
 from typing import Any, Protocol
@@ -19,7 +19,7 @@ class Followed(Protocol):
     """What following needs of a run."""
 
     @property
-    def recentProgress(self) -> list[dict[str, Any]]: ...  # noqa: N802 (PySpark's name)
+    def recentProgress(self) -> Sequence[dict[str, Any]]: ...  # noqa: N802 (PySpark's name)
 
     def awaitTermination(self, timeout: float | None = None) -> bool | None: ...  # noqa: N802 (PySpark's name)
 

@@ -3,19 +3,31 @@
 An error of ours is shown as its text, without a Python traceback, and ends with exit code 1; a wrong argument ends with 2.
 """
 
+import sys
 from typing import Any
 
 import click
 
+from nosync.cli.completion import completion
 from nosync.cli.explain import explain
 from nosync.cli.fsck import fsck
+from nosync.cli.list import list_homes
 from nosync.cli.output import text_of
 from nosync.cli.rescale import rescale
 from nosync.cli.run import run
 from nosync.cli.show import show
 from nosync.cli.skip import skip
 from nosync.cli.status import status
+from nosync.cli.watch import watch
+from nosync.model.arguments import did_you_mean
 from nosync.model.errors import NosyncError
+
+EXIT_CODES = """\b
+Exit codes:
+  0    done
+  1    an error, whose first line says what to change; fsck: the next start repairs what is missing
+  2    a wrong argument; fsck: something is lost for good
+  130  a second Ctrl-C"""
 
 
 class Commands(click.Group):
@@ -26,13 +38,32 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except NosyncError as error:
             raise click.ClickException(text_of(error)) from error
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            sys.exit(130)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            hint = did_you_mean(args[0], self.commands, "nosync {}")
+            raise click.UsageError(f"{error.message} {hint}".strip(), ctx) from None
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
 @click.version_option(package_name="nosync")
 def main() -> None:
-    """Durable, time-travelling state for PySpark streams."""
+    """Durable, time-travelling state for PySpark streams.
+
+    \b
+    nosync run shop.py --home state/shop      run the flow that a file defines
+    nosync status state/shop                  how it stands
+    nosync show state/shop spend              the rows of a view, also --at an earlier epoch
+    nosync watch state/shop spend             the same, live
+
+    All but `run` and `explain FLOW.py` need no Spark, and disturb no run.
+    """
 
 
-for command in (run, status, show, explain, fsck, skip, rescale):
+for command in (run, status, show, watch, list_homes, explain, fsck, skip, rescale, completion):
     main.add_command(command)

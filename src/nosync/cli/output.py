@@ -35,7 +35,31 @@ def cell(value: Any) -> Text:
     """A value as people read it; null differs from the word."""
     if value is None:
         return Text("null", style="dim")
-    return Text(visible(value if isinstance(value, str) else str(plain(value))))
+    return Text(visible(words_of(value)))
+
+
+def words_of(value: Any) -> str:
+    """A value as people write it: times without a T, a window as from and to, a structure by its names."""
+    match value:
+        case str():
+            return value
+        case datetime():
+            return _time(value)
+        case {"start": datetime() as start, "end": datetime() as end, **rest} if not rest:
+            return f"{_time(start)} to {_time(end)}"
+        case Mapping():
+            return "{" + ", ".join(f"{name}: {words_of(item)}" for name, item in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(map(words_of, value)) + "]"
+        case None:
+            return "null"
+        case _:
+            return str(plain(value))
+
+
+def _time(value: datetime) -> str:
+    """To the microsecond where there are any; the zone where it is not that of the reader's table."""
+    return value.replace(tzinfo=None).isoformat(" ", "microseconds" if value.microsecond else "seconds")
 
 
 def text_of(error: NosyncError) -> str:
@@ -88,7 +112,11 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names[:NAMED]) + more
 
 
+def json_of(value: Any) -> str:
+    return json.dumps(plain(value), ensure_ascii=False, default=str)
+
+
 def print_json(value: Any) -> None:
     """One JSON document on one line."""
-    text = json.dumps(plain(value), ensure_ascii=False, default=str)
+    text = json_of(value)
     click.echo(text.encode(errors="backslashreplace").decode())  # half a surrogate is no character, but JSON has a word for it

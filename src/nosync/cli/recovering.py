@@ -26,8 +26,8 @@ class Recovering(Protocol):
 class RecoveryDisplay:
     """Looks at a run until it has recovered. The bar and its lines go to stderr; the summary too where stdout is for programs."""
 
-    def __init__(self, run: Recovering, screen: Console, summary_to_stderr: bool) -> None:
-        self._run, self._screen, self._to_stderr = run, screen, summary_to_stderr
+    def __init__(self, run: Recovering, screen: Console, summary_to_stderr: bool, quiet: bool = False) -> None:
+        self._run, self._screen, self._to_stderr, self._quiet = run, screen, summary_to_stderr, quiet
         self._bar: tuple[Progress, TaskID] | None = None
         self._shown: Recovery | None = None
         self._over = False
@@ -41,7 +41,7 @@ class RecoveryDisplay:
             self._show(status.recovery)
             return
         self.close()
-        if status.phase == "failed":
+        if status.phase == "failed" or self._quiet:
             return
         for line in filter(None, (in_words(self._run.recovered), taken_over(self._run.takeover))):
             click.echo(line, err=self._to_stderr)

@@ -1,16 +1,21 @@
-"""`nosync run FLOW.py`: runs the flow that a file defines and reports each epoch."""
+"""`nosync run FLOW.py`: runs the flow that a file defines, and shows what it does."""
 
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
+from nosync.cli.display import Display, Lines, LiveTable, Quiet, Saying, Tally
 from nosync.cli.following import follow
-from nosync.cli.output import print_json
 from nosync.cli.program import load_flow
 from nosync.cli.recovering import RecoveryDisplay
 from nosync.runtime.change import CHOICES
+from nosync.runtime.run import Run
 
 
 def _shards(context: click.Context, option: click.Parameter, said: str | None) -> int | str | None:
@@ -23,41 +28,80 @@ def _shards(context: click.Context, option: click.Parameter, said: str | None) -
 
 @click.command()
 @click.argument("file", metavar="FLOW.py", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--home", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder of the state; made if missing.")
+@click.option("--home", required=True, type=click.Path(path_type=Path), help="Folder of the state; made if missing.")
 @click.option("--shards", callback=_shards, metavar="N|auto", help="Number of shards from here on; auto: by cores and load.")
 @click.option("--available-now", is_flag=True, help="Process what is there, then end.")
+@click.option("--trigger", metavar="DURATION", help='The least time between epochs, as "1 second".')
 @click.option("--remote", metavar="URL", help="Also keep a copy there (s3://..., gs://..., az://..., file:///...).")
 @click.option("--recover-within", metavar="DURATION", help='How soon a recovery from the remote shall be done, as "5s".')
 @click.option(
     "--on-change", type=click.Choice(CHOICES), default="refuse", show_default=True, help="What becomes of state whose query has changed."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per epoch.")
+@click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per epoch on stdout.")
 def run(
-    file: Path,
-    home: Path,
-    shards: int | str | None,
-    available_now: bool,
-    remote: str | None,
-    recover_within: str | None,
-    on_change: str,
-    as_json: bool,
-) -> None:
-    """Run the variable `flow` of FLOW.py. Ctrl-C stops after the current epoch; a second one at once."""
+    file: Path, home: Path, shards: int | str | None, available_now: bool, trigger: str | None, remote: str | None,
+    recover_within: str | None, on_change: str, quiet: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Run the variable `flow` of FLOW.py. Ctrl-C stops after the current epoch; a second one at once.
+
+    \b
+    nosync run shop.py --home state/shop                    go on for ever, from where it stopped
+    nosync run shop.py --home state/shop --available-now    do what is there, then end
+    nosync run shop.py --home state/shop --json             an epoch a line, for programs
+    """
+    if available_now and trigger is not None:
+        raise click.UsageError("--available-now and --trigger exclude each other.")
     options: dict[str, Any] = {"home": str(home), "remote": remote, "recover_within": recover_within, "on_change": on_change}
-    if shards is not None:
-        options["shards"] = shards
-    if available_now:
-        options["trigger"] = {"availableNow": True}
-    started = load_flow(file).start(**options)
-    display = RecoveryDisplay(started, Console(stderr=True, highlight=False), summary_to_stderr=as_json)
+    options |= {"shards": shards} if shards is not None else {}
+    options |= {"trigger": "availableNow"} if available_now else {"trigger": trigger} if trigger is not None else {}
+    screen = Console(highlight=False)
+    display: Display = Quiet() if quiet else LiveTable(screen) if screen.is_terminal and not as_json else Lines(as_json)
+    with _saying(display):
+        _run(file, home, options, display, as_json, screen.is_terminal)
+
+
+def _run(file: Path, home: Path, options: dict[str, Any], display: Display, as_json: bool, terminal: bool) -> None:
+    begun, quiet = time.monotonic(), isinstance(display, Quiet)
+    display.say(f"loading {file}: Spark starts, then each view is compiled")
+    flow = load_flow(file)
+    views = flow.program().graph.views
+    display.say(f"{flow.name}: {len(views)} views compiled after {time.monotonic() - begun:.1f} s; starting on {home}")
+    started, tally = flow.start(**options), Tally()
+    recovery = RecoveryDisplay(started, Console(stderr=True, highlight=False, quiet=quiet), as_json, quiet)
+
+    def look() -> None:
+        recovery.look()
+        display.look(started.status)
+
+    def report(progress: dict[str, Any]) -> None:
+        tally.add(progress)
+        display.epoch(progress)
+
     try:
-        follow(started, print_json if as_json else _print_epoch, display.look)
+        follow(started, report, look)
     finally:
+        recovery.close()
         display.close()
+    if not quiet:
+        _summarise(tally, started, ["nosync", "run", str(file), "--home", str(home)], to_stderr=as_json or not terminal)
 
 
-def _print_epoch(progress: dict[str, Any]) -> None:
-    """One epoch in one line."""
-    line = f"epoch {progress['epoch']:>6}  {progress['numInputRows']:>10,} rows  {progress['durationMs']['triggerExecution']:>7,.0f} ms"
-    rejected = progress["rejectedRows"]
-    click.echo(f"{line}  {rejected:,} rejected" if rejected else line)
+def _summarise(tally: Tally, started: Run, again: list[str], to_stderr: bool) -> None:
+    for line in tally.summary(started.status, again):
+        click.echo(line, err=to_stderr)
+
+
+@contextmanager
+def _saying(display: Display) -> Iterator[None]:
+    """What the library logs of declaring and recovering is shown as steps; epochs have a display of their own."""
+    logger, handler = logging.getLogger("nosync"), Saying(display.say)
+    handler.addFilter(lambda record: not record.getMessage().startswith(("epoch", "stopped", "recovering:", "failed")))
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.WARNING if isinstance(display, Quiet) else logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)

@@ -1,0 +1,186 @@
+"""What people see of a run: on a terminal a live table of the latest epochs, elsewhere a line an epoch; and a summary at the end.
+
+Epochs go to stdout, one a line or as JSON; all else goes to stderr, so that what is piped is epochs alone.
+"""
+
+import logging
+import shlex
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import click
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from nosync.cli.output import print_json, visible
+from nosync.model.status import Status
+
+ROWS = 12  # epochs in the live table
+PARTS = ("open", "compute", "seal")
+
+
+@dataclass
+class Tally:
+    """What was done so far."""
+
+    clock: Callable[[], float] = time.monotonic
+    epochs: int = 0
+    rows: int = 0
+    rejected: int = 0
+    first: int = 0
+    last: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.begun_at = self.clock()
+
+    def add(self, progress: dict[str, Any]) -> None:
+        self.epochs += 1
+        self.rows += progress["numInputRows"]
+        self.rejected += progress["rejectedRows"]
+        self.first = self.first or progress["epoch"]
+        self.last = progress
+
+    def summary(self, status: Status, again: list[str]) -> list[str]:
+        """The last lines: what was done, what is safe, and how to go on."""
+        seconds = self.clock() - self.begun_at
+        done = f"{_count(self.epochs, 'epoch')}, {_count(self.rows, 'row')} in {seconds:.1f} s" if self.epochs else "nothing new"
+        rejected = f", {self.rejected:,} rejected (see the views <source>.rejected)" if self.rejected else ""
+        safe = ", ".join(f"{failure} {epoch:,}" for failure, epoch in status.safe.items())
+        lines = [f"{status.flow}: {done}{rejected}; {status.phase} at epoch {status.epoch:,}, safe after loss of: {safe}"]
+        lines += [f"{trouble.duty} failed {trouble.count} times, the last: {trouble.message}" for trouble in status.troubles]
+        return [*lines, f"to go on: {shlex.join(again)}"]
+
+
+class Display(Protocol):
+    """Where a run is shown."""
+
+    def say(self, words: str) -> None:
+        """A step on the way."""
+
+    def epoch(self, progress: dict[str, Any]) -> None: ...
+
+    def look(self, status: Status) -> None:
+        """Called again and again."""
+
+    def close(self) -> None: ...
+
+
+class Quiet:
+    """Nothing but errors."""
+
+    def say(self, words: str) -> None: ...
+    def epoch(self, progress: dict[str, Any]) -> None: ...
+    def look(self, status: Status) -> None: ...
+    def close(self) -> None: ...
+
+
+class Lines:
+    """A line an epoch on stdout, or JSON; steps on stderr."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._as_json = as_json
+
+    def say(self, words: str) -> None:
+        click.echo(visible(words), err=True)
+
+    def epoch(self, progress: dict[str, Any]) -> None:
+        if self._as_json:
+            print_json(progress)
+        else:
+            click.echo(line_of(progress))
+
+    def look(self, status: Status) -> None: ...
+    def close(self) -> None: ...
+
+
+class LiveTable:
+    """The latest epochs, and what is going on now."""
+
+    def __init__(self, screen: Console) -> None:
+        self._screen = screen
+        self._latest: deque[dict[str, Any]] = deque(maxlen=ROWS)
+        self._spinner = Spinner("dots")
+        self._now = "Starting"
+        self._live: Live | None = None
+        self._begun_at = time.monotonic()
+
+    def say(self, words: str) -> None:
+        self._screen.print(Text(visible(words), style="dim"))
+
+    def epoch(self, progress: dict[str, Any]) -> None:
+        self._latest.append(progress)
+
+    def look(self, status: Status) -> None:
+        self._now = status.message
+        if self._live is None and status.phase in ("running", "stopping"):
+            self._live = Live(get_renderable=self._render, console=self._screen, refresh_per_second=8, transient=True)
+            self._live.start()
+
+    def close(self) -> None:
+        """The table stays, without what was going on."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        if self._latest:
+            self._screen.print(table_of(list(self._latest)))
+
+    def _render(self) -> RenderableType:
+        seconds = time.monotonic() - self._begun_at
+        self._spinner.update(text=Text(f"{visible(self._now)} ({seconds:.0f} s)", style="dim"))
+        return Group(table_of(list(self._latest)), self._spinner) if self._latest else self._spinner
+
+
+class Saying(logging.Handler):
+    """Records of the library's loggers as steps."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        super().__init__(logging.INFO)
+        self._say = say
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._say(f"{record.name.partition('.')[2]}: {record.getMessage()}")
+
+
+def line_of(progress: dict[str, Any]) -> str:
+    """One epoch in one line."""
+    millis = progress["durationMs"]
+    parts = ", ".join(f"{name} {millis[name]:,.0f}" for name in PARTS if name in millis)
+    words = [f"epoch {progress['epoch']:>6}", f"{progress['numInputRows']:>10,} rows", f"{millis['triggerExecution']:>7,.0f} ms ({parts})"]
+    words += [f"{progress[name]:,} {name.removesuffix('Rows')}" for name in ("rejectedRows", "lateRows") if progress.get(name)]
+    safe = ", ".join(f"{failure} {epoch:,}" for failure, epoch in progress.get("safe", {}).items())
+    words += [f"safe: {safe}"] if safe else []
+    words += [f"{sink['description']}: {_lag(progress['epoch'] - sink['epoch'])}" for sink in progress.get("sinks", ())]
+    return "  ".join(words)
+
+
+def table_of(latest: list[dict[str, Any]]) -> Table:
+    """The latest epochs; how many epochs sinks and tiers are behind."""
+    safe, sinks = latest[-1].get("safe", {}), [sink["description"] for sink in latest[-1].get("sinks", ())]
+    rejects = any(progress.get("rejectedRows") or progress.get("lateRows") for progress in latest)
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    heads = ["epoch", "rows", *(["rejected", "late"] if rejects else []), "ms", *PARTS, *(f"after loss of {name}" for name in safe), *sinks]
+    for head in heads:
+        table.add_column(Text(visible(head)), justify="right")
+    for progress in latest:
+        millis, own = progress["durationMs"], {sink["description"]: sink["epoch"] for sink in progress.get("sinks", ())}
+        cells = [f"{progress['epoch']:,}", f"{progress['numInputRows']:,}"]
+        cells += [f"{progress['rejectedRows']:,}", f"{progress.get('lateRows', 0):,}"] if rejects else []
+        cells += [f"{millis['triggerExecution']:,.0f}", *(f"{millis.get(name, 0):,.0f}" for name in PARTS)]
+        cells += [_lag(progress["epoch"] - progress["safe"][name]) for name in safe if name in progress["safe"]]
+        cells += [_lag(progress["epoch"] - own.get(name, 0)) for name in sinks]
+        table.add_row(*cells)
+    return table
+
+
+def _lag(epochs: int) -> str:
+    return "has it" if epochs <= 0 else f"{epochs:,} behind"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
