@@ -36,5 +36,5 @@ def not_valid(statement: str, words: str, known: Iterable[str]) -> Invalid:
     missing = MISSING.search(words)
     hint = f"{did_you_mean(missing[1], names) if missing else ''}There are: {', '.join(names) or 'no sources'}."
     if CREATING.match(statement) and not re.search(r"\bas\b", statement, re.IGNORECASE):
-        hint = "Write create view NAME as select ..."
+        hint = 'Write "create view NAME as select ...", with the "as".'
     return Invalid(f"the statement is not valid: {words}", hint=hint)

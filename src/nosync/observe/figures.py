@@ -5,6 +5,7 @@ from statistics import median
 from typing import Any
 
 from nosync.journal.image import Image
+from nosync.model.identifiers import TraceName
 from nosync.model.picture import Box, Figures, Picture
 
 RECENT = 100
@@ -21,6 +22,12 @@ def _figures(box: Box, image: Image, times: Mapping[str, list[float]]) -> Figure
     medians = [median(times[trace]) for trace in box.traces if times.get(trace)]
     rows, size = sum(layer.rows for layer in newest), sum(layer.bytes for layer in newest)
     return Figures(rows, len(newest), size, round(sum(medians), 1) if medians else None)
+
+
+def rows_kept(image: Image, views: Mapping[str, TraceName]) -> dict[str, int]:
+    """By view; what was replaced but not merged yet is counted too."""
+    newest = {name: [layer for found in image.newest.get(trace, {}).values() for layer in found] for name, trace in views.items()}
+    return {name: sum(layer.rows for layer in layers) for name, layers in newest.items()}
 
 
 def _times(progress: Iterable[Mapping[str, Any]]) -> dict[str, list[float]]:

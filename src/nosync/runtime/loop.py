@@ -7,16 +7,19 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
 from nosync.duties.tending import Tending
 from nosync.model.errors import Conflict, NosyncError, Unavailable, unexpected
+from nosync.model.events import Event, Kind
+from nosync.model.progress import Progress
 from nosync.model.status import Live, Phase, Recovery
+from nosync.runtime.listening import Listeners
 from nosync.runtime.opener import Opener
 from nosync.runtime.reporting import Reporter, ended
-from nosync.runtime.starting import Starting
+from nosync.runtime.starting import Starting, facts_of
 from nosync.runtime.stepping import Stepping
 from nosync.runtime.trigger import Trigger
 
@@ -25,7 +28,6 @@ STALL_SECONDS = (0.2, 5.0)
 DRAIN_SECONDS = 30.0
 KEPT_PROGRESS = 1000
 IDLE = "Waiting for data to arrive"
-log = logging.getLogger("nosync")
 
 
 class Stopped(Exception):
@@ -37,18 +39,22 @@ class Loop:
 
     def __init__(self, starting: Starting, trigger: Trigger) -> None:
         self.starting, self.trigger = starting, trigger
+        self.log = logging.getLogger(f"nosync.{starting.program.name}")
+        self.begun_at = time.monotonic()
+        self.idle_told = False
         self.stepping: Stepping | None = None
         self.tending: Tending | None = None
         self.opener: Opener | None = None
         self.phase: Phase = "starting"
         self.message = "Starting"
         self.recovery: Recovery | None = None
-        self.progress: deque[dict[str, Any]] = deque(maxlen=KEPT_PROGRESS)
+        self.progress: deque[Progress] = deque(maxlen=KEPT_PROGRESS)
         self.changed = threading.Condition()
         self.stopping = False
         self.active = True
         self.idle_rounds = 0
         self.error: NosyncError | None = None
+        self.listeners = Listeners(starting.program.name, starting.program.listeners)
         self.reporter = Reporter(self.live, starting.journal, starting.disk, starting.troubles)
         self.thread = threading.Thread(target=self._run, name=f"nosync {starting.program.name}", daemon=True)
         self.thread.start()
@@ -111,13 +117,14 @@ class Loop:
             self.stepping, self.tending, self.opener = stepping, tending, opener
             self.phase, self.recovery = "running", None
             self.changed.notify_all()
+        self._tell("started", facts=facts_of(self.starting, time.monotonic() - self.begun_at))
         return stepping, opener
 
     def _report(self, recovery: Recovery) -> None:
         if self.stopping:
             raise Stopped
         self.recovery, self.message = recovery, f"Recovering: {recovery}"
-        log.info("%s: %s", self.starting.program.name, recovery)
+        self.log.info("recovering: %s", recovery)
 
     def _work(self, stepping: Stepping, opener: Opener) -> None:
         pause = STALL_SECONDS[0]
@@ -150,7 +157,20 @@ class Loop:
                 self.progress.append(done)
                 self.message = "Processing"
             self.changed.notify_all()
+        if done is not None:
+            self._tell("progress", progress=done)
+        elif not self.idle_told:
+            self._tell("idle")
+        self.idle_told = done is None
         return done is not None
+
+    def _tell(
+        self, kind: Kind, progress: Progress | None = None, error: NosyncError | None = None, facts: Mapping[str, Any] | None = None
+    ) -> None:
+        starting = self.starting
+        self.listeners.tell(
+            Event(kind, starting.program.name, starting.run, starting.clock(), starting.image.epoch, progress, error, facts or {})
+        )
 
     def _stall(self, error: Unavailable, seconds: float) -> None:
         """The epoch cannot be written now: it is tried again until it can."""
@@ -213,3 +233,5 @@ class Loop:
             self.changed.notify_all()
         self.reporter.stop()
         self.starting.journal.fence(ended())
+        self._tell("terminated", error=self.error)
+        self.listeners.stop()

@@ -18,6 +18,7 @@ from nosync.history.record import ViewRecord
 from nosync.journal.entries import Declared
 from nosync.journal.taken import MarksOf
 from nosync.model.bound import BoundSource
+from nosync.model.events import Listening
 from nosync.model.identifiers import TraceName
 from nosync.model.ladder import Ladder
 from nosync.model.picture import Box, Picture
@@ -36,7 +37,7 @@ from nosync.spark.settings import settings_of
 class Program:
     """A declared flow. `functions` maps the names of Python functions to the views that call them. `on_other_settings`: whether it goes on
     where answers may come out differently than before. `keep`: which epochs it keeps, None for as before; `policy`: how its
-    state is protected; `scaling`: how many shards it shall have.
+    state is protected; `scaling`: how many shards it shall have; `listeners` hear what its runs do.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Program:
     keep: Ladder | None = None
     policy: Policy = LOG_STRUCTURED
     scaling: Scaling = FIXED
+    listeners: tuple[Listening, ...] = ()
 
     def declaration(self, shards: int, retired: Iterable[str] = ()) -> Declared:
         """What the journal records of the program, and compares it by."""

@@ -8,22 +8,30 @@ from typing import Any
 from nosync.duties.upkeep import Upkeep
 from nosync.journal.image import Image
 from nosync.model.identifiers import Epoch, TraceName
+from nosync.model.progress import Progress
 from nosync.runtime.epochs import Step
 from nosync.spark.receipts import Receipt
 
 
 def progress(
-    step: Step, millis: dict[str, int], image: Image, run: str, upkeep: Upkeep, delays: Mapping[str, int]
-) -> dict[str, Any]:
-    """One epoch: input, time, state, and how far it is from being safe. `delays`: those of sources with a watermark, in microseconds."""
+    step: Step, millis: dict[str, int], image: Image, run: str, upkeep: Upkeep, delays: Mapping[str, int], since: float
+) -> Progress:
+    """One epoch: input, time, state, and how far it is from being safe. `delays`: those of sources with a watermark, in microseconds;
+    `since`: when the epoch before was opened, in seconds since 1970, or 0.
+    """
     opened, rows, rejected = step.opened, step.outcome.rows, step.outcome.rejected
     total = sum(rows.values())
     seconds = max(millis["triggerExecution"], 1) / 1e3
-    return {
-        "id": run,
-        "epoch": opened.epoch,
+    return Progress({
+        "id": image.history,
+        "runId": run,
+        "name": image.declared.flow if image.declared else "",
         "timestamp": _iso(opened.at),
+        "epoch": opened.epoch,
+        "batchId": opened.epoch,
+        "batchDuration": millis["triggerExecution"],
         "numInputRows": total,
+        "inputRowsPerSecond": round(total / (opened.at - since), 1) if 0 < since < opened.at else 0.0,
         "processedRowsPerSecond": round(total / seconds, 1),
         "rejectedRows": sum(rejected.values()),
         "durationMs": millis,
@@ -36,7 +44,7 @@ def progress(
         "safe": upkeep.safe(),
         "tiers": upkeep.report(),
         "sinks": [{"description": name, "epoch": epoch} for name, epoch in upkeep.releaser.delivered.items()],
-    }
+    })  # fmt: skip
 
 
 def _event_time(image: Image, epoch: Epoch, delays: Mapping[str, int]) -> dict[str, dict[str, str]]:

@@ -2,7 +2,7 @@
 
 import threading
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -10,13 +10,16 @@ from nosync.graph.traces import feeders
 from nosync.history.home import Past, covers_at, find_view
 from nosync.history.moments import epoch_at
 from nosync.history.status import recorded_safe, status_of
+from nosync.model.arguments import checked
 from nosync.model.errors import Conflict, NosyncError
 from nosync.model.identifiers import Epoch
 from nosync.model.moment import At
+from nosync.model.progress import Progress
 from nosync.model.sink import Promise
 from nosync.model.status import Status
 from nosync.observe.drawing import drawn
-from nosync.observe.figures import figures_of
+from nosync.observe.figures import figures_of, rows_kept
+from nosync.observe.introductions import status_as_html, status_in_a_line
 from nosync.observe.text import in_words
 from nosync.recovery.restore import Recovered
 from nosync.runtime.change import OnChange
@@ -90,6 +93,14 @@ class Run:
         """What became of the state when a changed program took it over; empty where the program was the same. Waits for it."""
         return self._loop.ready().takeover
 
+    def __repr__(self) -> str:
+        return f"Run of {status_in_a_line(self.status, str(self._starting.home))}"
+
+    def _repr_html_(self) -> str:
+        with self._starting.journal.lock:
+            rows = rows_kept(self._starting.image, {view.name: view.trace for view in self._program.graph.views.values()})
+        return status_as_html(self.status, str(self._starting.home), rows)
+
     def guarantees(self) -> dict[str, Promise]:
         """As `flow.guarantees()`, for this home: output that comes from state which began empty is divergent."""
         graph, begun = self._program.graph, self._loop.ready().image.begun
@@ -112,17 +123,18 @@ class Run:
         return recorded_safe(journal.image, self._starting.disk, journal.chain, journal.after)
 
     @property
-    def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802 (PySpark's name)
+    def lastProgress(self) -> Progress | None:  # noqa: N802 (PySpark's name)
         return self._loop.progress[-1] if self._loop.progress else None
 
     @property
-    def recentProgress(self) -> list[dict[str, Any]]:  # noqa: N802 (PySpark's name)
+    def recentProgress(self) -> list[Progress]:  # noqa: N802 (PySpark's name)
         return list(self._loop.progress)
 
     def exception(self) -> NosyncError | None:
         """Why the run ended, if it failed."""
         return self._loop.error
 
+    @checked(epoch="Pass at=.", version="Pass at=.", timestamp="Pass at=.")
     def view(self, name: str, at: At = None) -> DataFrame:
         """The rows of a view as of an epoch, the newest by default: an ordinary DataFrame that reads the log when it is used. Waits for
         recovery.
@@ -161,14 +173,21 @@ class Run:
             Path(svg).write_text(drawn(picture, figures))
 
     def processAllAvailable(self) -> None:  # noqa: N802 (PySpark's name)
-        """Waits until all input that is there now has been processed, and sinks have it. Raises if the run failed."""
+        """Waits until all input that is there now has been processed, and sinks have it. Raises if the run failed, or was stopped."""
         loop, seen = self._loop, self._loop.idle_rounds
         loop.wait_for(lambda: loop.idle_rounds >= seen + 2 or not loop.active)
+        caught_up = loop.idle_rounds >= seen + 2
         while loop.active and loop.tending is not None and not loop.tending.released():
             loop.tending.wake()
             loop.wait_for(lambda: not loop.active, IDLE_SECONDS)
         self._raise()
+        if loop.stopping and not caught_up:
+            raise Conflict(
+                f'the run of flow "{self.name}" was stopped: what came after epoch {self._starting.image.epoch} is not processed',
+                hint="Call processAllAvailable() before stop(), and inside of `with flow.start(...) as run:`.",
+            )
 
+    @checked()
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802 (PySpark's name)
         """Waits until the run ends; with a timeout, says whether it has. Raises if the run failed."""
         self._loop.thread.join(timeout)

@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from nosync.duties.troubles import Troubles
 from nosync.journal.entries import Declared, Keeping
@@ -18,7 +19,7 @@ from nosync.journal.journal import Journal
 from nosync.journal.names import source_folder
 from nosync.journal.past import TieredReader
 from nosync.journal.taken import taken_from
-from nosync.model.errors import Corrupt
+from nosync.model.errors import Corrupt, Invalid
 from nosync.model.ladder import DEFAULT
 from nosync.model.layers import LayerInfo
 from nosync.model.policies.table import policy_named
@@ -59,7 +60,7 @@ def begin(
     """Checks, fences every other run of the flow, and declares the program. Sources and sinks are open then."""
     home = home.absolute()
     disk = disk or LocalDisk(home)
-    make_folder(home)
+    make_home(home)
     check_home(program.spark, home)
     runner = this_process(clock())
     _check(program, disk, remote, shards, on_change, detached, runner.boot)
@@ -72,6 +73,16 @@ def begin(
         starting.start_sources()
         starting.open_sinks()
     return starting
+
+
+def make_home(home: Path) -> None:
+    """`Invalid` says why there can be no such folder."""
+    try:
+        make_folder(home)
+    except OSError as error:
+        at = Path(error.filename or home)
+        why = f'"{at}" is a file' if at.is_file() else f'"{at.parent}" is a file' if at.parent.is_file() else error.strerror or str(error)
+        raise Invalid(f'home "{home}" cannot be made: {why}', hint="Pass a folder that can be written, or one to be made.") from None
 
 
 def _check(
@@ -196,6 +207,13 @@ class Starting:
         done = recover(self.journal, self.disk, self.remote, self.engine, shape, whole, doubted, report)
         cleared(self.disk)
         return done
+
+
+def facts_of(starting: Starting, seconds: float) -> dict[str, Any]:
+    """What a run says of itself when it is ready."""
+    program = starting.program
+    counts = {"sources": len(program.sources), "views": len(program.graph.views), "sinks": len(program.sinks), "shards": starting.shards}
+    return {"home": str(starting.home), "seconds": seconds, "ui": program.spark.sparkContext.uiWebUrl, **counts}
 
 
 def _is_whole(home: Path, layer: LayerInfo) -> bool:

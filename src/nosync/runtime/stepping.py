@@ -5,7 +5,6 @@ step it by hand.
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from nosync.duties.merging import Merger
 from nosync.duties.trimming import BATCH as TRIM_BATCH
@@ -17,6 +16,7 @@ from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.model.errors import Unavailable
 from nosync.model.layers import Covers
+from nosync.model.progress import Progress
 from nosync.model.store import Remote
 from nosync.recovery.restore import Recovered
 from nosync.runtime.epochs import Clock, Epochs
@@ -63,6 +63,7 @@ class Stepping:
         self.merger = Merger(str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks), expiries(graph))
         self.rescaling = Rescaling(self.journal, self.engine, program.scaling, self.clock)
         self._merge_from = 0.0
+        self._opened_at = 0.0
 
     @property
     def run(self) -> str:
@@ -72,7 +73,7 @@ class Stepping:
     def image(self) -> Image:
         return self.journal.image
 
-    def step(self) -> dict[str, Any] | None:
+    def step(self) -> Progress | None:
         """One epoch if there is input (or one left unfinished), and its progress; None when there is nothing to do."""
         with self.rescaling.boundary:
             self.rescaling.carry_out()
@@ -89,7 +90,8 @@ class Stepping:
         self.merge()
         millis = {"triggerExecution": round((time.perf_counter() - started) * 1e3), **step.millis}
         delays = {name: source.delay for name, source in self.program.graph.sources.items() if source.delay is not None}
-        return progress(step, millis, self.image, self.run, self.upkeep, delays)
+        since, self._opened_at = self._opened_at, step.opened.at
+        return progress(step, millis, self.image, self.run, self.upkeep, delays, since)
 
     @property
     def shards(self) -> int:

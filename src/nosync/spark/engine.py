@@ -31,6 +31,7 @@ from nosync.spark.receipts import Receipt, agreed, clear
 from nosync.spark.session import EPOCH_POOL, flow_session, set_shards
 from nosync.state.layer import write_layer
 
+NAMED = 5  # views, in Spark's UI
 WIDE_BYTES = 1 << 20
 Changes = dict[str, Callable[[], DataFrame]]
 
@@ -128,6 +129,7 @@ class SparkEngine:
 
     def _compute(self, openings: Sequence[Opened], covers: CoversOf, targets: Targets | None, seen: History) -> Outcome:
         self.session.sparkContext.setLocalProperty("spark.scheduler.pool", EPOCH_POOL)
+        self._describe(openings, targets)
         sources, taken = self.program.sources, self._taken(openings)
         first = self._job(openings, covers, targets, seen)
         with self._preparing:
@@ -147,6 +149,13 @@ class SparkEngine:
         receipts = agreed(receipts + rest)
         layers = tuple(receipt.layer for receipt in receipts if receipt.layer)
         return Outcome(layers, rows, rejected, receipts, seen_times(first.observed), late_counts(first.observed))
+
+    def _describe(self, openings: Sequence[Opened], targets: Targets | None) -> None:
+        """What Spark's UI says of the jobs to come."""
+        job = Job(openings[0].epoch, openings[-1].epoch, tuple(sorted(targets or ())))
+        names = [*self.program.graph.views, *self.program.graph.sinks]
+        views = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
+        self.session.sparkContext.setJobGroup(f"nosync {self.program.name}", f"{self.program.name}, {job}: {views}")
 
     def _arrivals(self, name: str, openings: Sequence[Opened]) -> DataFrame:
         """The rows of a source, with the time of their arrival where it is asked for, their event time observed on the way."""

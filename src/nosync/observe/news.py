@@ -1,0 +1,101 @@
+"""What a flow says while it works: records of the logger `nosync.<flow>`, shown at a terminal where nobody has set up logging.
+
+A line for each step of starting, one for the first epoch, then one for what was done since the line before, some seconds apart; and how to
+go on, at the end. A program that configures `logging` gets the same records and decides by itself.
+"""
+
+import logging
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from nosync.model.errors import NosyncError
+from nosync.model.events import Event
+from nosync.model.progress import Progress, in_a_line
+
+ROOT = "nosync"
+APART_SECONDS = 10.0
+
+
+def logger(flow: str) -> logging.Logger:
+    return logging.getLogger(f"{ROOT}.{flow}")
+
+
+class Line(logging.Formatter):
+    """`shop: epoch 1: 3 rows`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        name = record.name.removeprefix(f"{ROOT}.")
+        level = "" if record.levelno < logging.WARNING else f"{record.levelname.lower()}: "
+        return f"{name}: {level}{record.getMessage()}"
+
+
+def show_at_a_terminal() -> None:
+    """Unless somebody has said how records shall be handled."""
+    root = logging.getLogger(ROOT)
+    if not root.handlers and root.level == logging.NOTSET and not logging.getLogger().handlers and sys.stderr.isatty():
+        handler = logging.StreamHandler()
+        handler.setFormatter(Line())
+        root.addHandler(handler)
+        root.setLevel(logging.INFO)
+
+
+class News:
+    """A listener that logs what people want to know."""
+
+    def __init__(self, flow: str) -> None:
+        self.log = logger(flow)
+        self._since: list[Progress] = []
+        self._said_at = 0.0
+        self._home = ""
+
+    def __call__(self, event: Event) -> None:
+        match event.kind:
+            case "started":
+                self._home = str(event.facts["home"])
+                self.log.info("%s", started(event.facts, event.epoch))
+            case "progress" if event.progress is not None:
+                self._progress(event.progress)
+            case "idle":
+                self._say_what_was_done()
+            case "terminated":
+                self._say_what_was_done()
+                self.log.info("%s", ended(event.epoch, self._home, event.error))
+
+    def _progress(self, progress: Progress) -> None:
+        self._since.append(progress)
+        if not self._said_at or time.monotonic() - self._said_at > APART_SECONDS:
+            self._say_what_was_done()
+
+    def _say_what_was_done(self) -> None:
+        if self._since:
+            self.log.info("%s", in_a_line(self._since[0]) if len(self._since) == 1 else together(self._since))
+            self._since, self._said_at = [], time.monotonic()
+
+
+def started(facts: Mapping[str, Any], epoch: int) -> str:
+    """What a run has before its first epoch."""
+    counts = ", ".join(_count(facts[name], name) for name in ("sources", "views", "sinks") if facts[name])
+    at = f"goes on after epoch {epoch}" if epoch else "begins"
+    return f"{at}: {counts}, {_count(facts['shards'], 'shards')}, ready after {facts['seconds']:.1f} s"
+
+
+def ended(epoch: int, home: str, error: NosyncError | None) -> str:
+    whole = f"the state is whole up to epoch {epoch}" if epoch else "there is no epoch yet"
+    if error is not None:
+        return f"failed, {whole}: {error.message}"
+    return f"stopped after epoch {epoch}; start it again on {home} to go on"
+
+
+def together(progress: list[Progress]) -> str:
+    """Several epochs in one line."""
+    rows, millis = (sum(one["numInputRows"] for one in progress), sum(one["durationMs"]["triggerExecution"] for one in progress))
+    rejected = sum(one["rejectedRows"] for one in progress)
+    first, last = progress[0]["epoch"], progress[-1]["epoch"]
+    words = f"epochs {first} to {last}: {rows:,} rows, {millis / len(progress):,.0f} ms each"
+    return f"{words}, {rejected:,} rejected" if rejected else words
+
+
+def _count(number: int, nouns: str) -> str:
+    return f"{number:,} {nouns[:-1] if number == 1 else nouns}"

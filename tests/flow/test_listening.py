@@ -1,0 +1,55 @@
+"""A run tells those who listen what it does; whatever they make of it, it goes on. What is said is logged under the flow's name."""
+
+import logging
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import nosync as ns
+
+
+def test_listeners_hear_of_a_run_from_its_start_to_its_end(
+    quick: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[Any] = []
+    idle = threading.Event()
+
+    class Listener:
+        def onProgress(self, event: Any) -> None:
+            heard.append(event)
+            raise RuntimeError("a listener of mine")
+
+        def onIdle(self, event: Any) -> None:
+            idle.set()
+
+    flow, source, kinds = ns.Flow("shop", quick), ns.memory("k string, x int"), list[str]()
+    flow.view("v", flow.source("s", source))
+    assert repr(flow) == 'Flow "shop": source s; view v'
+    flow.listen(Listener())
+    flow.listen(lambda event: kinds.append(event.kind))
+    with caplog.at_level(logging.INFO, "nosync.shop"), flow.start(tmp_path, shards=1) as run:
+        source.add([("a", 1), ("b", 2)])
+        run.processAllAvailable()
+        assert idle.wait(60)
+        assert repr(run) == f'Run of flow "shop" on {tmp_path}: running, epoch 1, safe after loss of process 1, host 1; view v' or run.safe
+        assert "<td>v</td><td>2</td>" in run._repr_html_()
+    assert kinds[0] == "started" and kinds[-1] == "terminated" and kinds.count("progress") == 1 and "idle" in kinds
+    progress = heard[0].progress
+    assert progress == run.lastProgress and (progress.batchId, progress.numInputRows, progress.name) == (1, 2, "shop")
+    assert '"numInputRows": 2' in str(progress) and "<th>numInputRows</th><td>2</td>" in progress._repr_html_()
+    lines = [record.getMessage() for record in caplog.records]
+    assert any(line.startswith("begins: 1 source, 1 view, 1 shard, ready after") for line in lines)
+    assert "a listener failed with 'progress': RuntimeError: a listener of mine" in lines
+    assert any(line.startswith("epoch 1: 2 rows in ") for line in lines)
+    assert lines[-1] == f"stopped after epoch 1; start it again on {tmp_path} to go on"
+    assert repr(flow) == 'Flow "shop": source s; view v; stopped, epoch 1'
+    assert repr(ns.open(tmp_path)).startswith(f'Home of flow "shop" on {tmp_path}: stopped, epoch 1')
+    assert "<svg" in flow._repr_html_() and "<td>v</td><td>2</td>" in ns.open(tmp_path)._repr_html_()
+
+
+def test_what_cannot_listen_is_refused(quick: SparkSession) -> None:
+    with pytest.raises(ns.Invalid, match="was given a int, which cannot listen"):
+        ns.Flow("shop", quick).listen(3)  # type: ignore[arg-type]
