@@ -107,6 +107,7 @@ class LiveTable:
         self._latest: deque[dict[str, Any]] = deque(maxlen=ROWS)
         self._spinner = Spinner("dots")
         self._now = "Starting"
+        self._standing = ""
         self._live: Live | None = None
         self._begun_at = time.monotonic()
 
@@ -117,7 +118,8 @@ class LiveTable:
         self._latest.append(progress)
 
     def look(self, status: Status) -> None:
-        self._now = status.message
+        self._standing = standing(status)
+        self._now = status.message if status.message != "Processing" else f"Computing epoch {status.epoch + 1:,}"
         if self._live is None and status.phase in ("running", "stopping"):
             self._live = Live(get_renderable=self._render, console=self._screen, refresh_per_second=8, transient=True)
             self._live.start()
@@ -133,7 +135,8 @@ class LiveTable:
     def _render(self) -> RenderableType:
         seconds = time.monotonic() - self._begun_at
         self._spinner.update(text=Text(f"{visible(self._now)} ({seconds:.0f} s)", style="dim"))
-        return Group(table_of(list(self._latest)), self._spinner) if self._latest else self._spinner
+        parts = [table_of(list(self._latest)), Text(visible(self._standing))] if self._latest else []
+        return Group(*parts, self._spinner)
 
 
 class Saying(logging.Handler):
@@ -144,7 +147,8 @@ class Saying(logging.Handler):
         self._say = say
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._say(f"{record.name.partition('.')[2]}: {record.getMessage()}")
+        flow = record.name.partition(".")[2]
+        self._say(f"{flow}: {record.getMessage()}" if flow else record.getMessage())
 
 
 def line_of(progress: dict[str, Any]) -> str:
@@ -160,26 +164,30 @@ def line_of(progress: dict[str, Any]) -> str:
 
 
 def table_of(latest: list[dict[str, Any]]) -> Table:
-    """The latest epochs; how many epochs sinks and tiers are behind."""
-    safe, sinks = latest[-1].get("safe", {}), [sink["description"] for sink in latest[-1].get("sinks", ())]
+    """The latest epochs: rows, and milliseconds by part."""
     rejects = any(progress.get("rejectedRows") or progress.get("lateRows") for progress in latest)
     table = Table(box=None, header_style="bold", pad_edge=False)
-    heads = ["epoch", "rows", *(["rejected", "late"] if rejects else []), "ms", *PARTS, *(f"after loss of {name}" for name in safe), *sinks]
+    heads = ["epoch", "rows", *(["rejected", "late"] if rejects else []), "ms", *PARTS]
     for head in heads:
-        table.add_column(Text(visible(head)), justify="right")
+        table.add_column(head, justify="right")
     for progress in latest:
-        millis, own = progress["durationMs"], {sink["description"]: sink["epoch"] for sink in progress.get("sinks", ())}
+        millis = progress["durationMs"]
         cells = [f"{progress['epoch']:,}", f"{progress['numInputRows']:,}"]
         cells += [f"{progress['rejectedRows']:,}", f"{progress.get('lateRows', 0):,}"] if rejects else []
         cells += [f"{millis['triggerExecution']:,.0f}", *(f"{millis.get(name, 0):,.0f}" for name in PARTS)]
-        cells += [_lag(progress["epoch"] - progress["safe"][name]) for name in safe if name in progress["safe"]]
-        cells += [_lag(progress["epoch"] - own.get(name, 0)) for name in sinks]
         table.add_row(*cells)
     return table
 
 
+def standing(status: Status) -> str:
+    """What is safe now, and what sinks have: each by how many epochs it is behind."""
+    safe = ", ".join(f"{failure} {epoch:,}" for failure, epoch in status.safe.items())
+    sinks = "".join(f"; {name} {_lag(status.epoch - epoch)}" for name, epoch in status.sinks.items())
+    return f"safe after loss of: {safe}{sinks}"
+
+
 def _lag(epochs: int) -> str:
-    return "has it" if epochs <= 0 else f"{epochs:,} behind"
+    return "has all" if epochs <= 0 else f"{epochs:,} behind"
 
 
 def _count(number: int, noun: str) -> str:

@@ -50,7 +50,7 @@ class Commands(click.Group):
             raise click.UsageError(f"{error.message} {hint}".strip(), ctx) from None
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120}, epilog=EXIT_CODES)
 @click.version_option(package_name="nosync")
 def main() -> None:
     """Durable, time-travelling state for PySpark streams.

@@ -39,7 +39,7 @@ def _names(said: Sequence[str]) -> list[str]:
 
 
 @click.command()
-@click.argument("home", type=click.Path(path_type=Path))
+@click.argument("home", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("view", shell_complete=views_in)
 @click.option("--at", metavar="WHEN", callback=when, help='An epoch, a time ("2026-05-01 21:05", "1 hour ago") or "safe"; else newest.')
 @click.option("--where", "condition", metavar="SQL", help="Only rows that satisfy this.")

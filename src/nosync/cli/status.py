@@ -1,7 +1,6 @@
 """`nosync status HOME`: what a home holds, without Spark and without disturbing a run."""
 
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,9 @@ import click
 import pyarrow as pa
 
 from nosync.cli.output import console, grid, listed, print_json, size
+from nosync.history.home import Home
 from nosync.history.home import open as open_home
+from nosync.history.status import ENDED, STATUS
 
 
 @click.command()
@@ -17,7 +18,13 @@ from nosync.history.home import open as open_home
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--rows", "count_rows", is_flag=True, help="Count the rows of each view too: reads all its layers.")
 def status(home: Path, as_json: bool, count_rows: bool) -> None:
-    """Epoch, safe points, sinks, views and size of the state in HOME, and who runs it. `fsck --remote` says what survives the site."""
+    """How the flow in HOME stands: running or stopped, since when and by whom; epochs, safe points, sinks, views and size.
+
+    \b
+    nosync status state/shop
+    nosync status state/shop --rows
+    nosync status state/shop --json | jq .epoch
+    """
     facts = _facts(home, count_rows)
     if as_json:
         print_json(facts)
@@ -30,7 +37,20 @@ def _facts(home: Path, count_rows: bool) -> dict[str, Any]:
     opened = open_home(home)
     counts = {name: {"rows": sum(batch.num_rows for batch in opened.batches(name))} for name in opened.views if count_rows}
     views = [{"name": name, **counts.get(name, {}), "columns": _columns(opened.schema(name))} for name in opened.views]
-    return {"home": str(home), **opened.status.to_json(), "views": views}
+    return {"home": str(home), **opened.status.to_json(), "since": _since(home, opened), "views": views}
+
+
+def _since(home: Path, opened: Home) -> str:
+    """Since when it is as it is: a run that goes on since it was started, one that has ended since it last said something."""
+    status = opened.status
+    if status.started_by is None:
+        return ""
+    if status.phase not in ENDED:
+        return str(status.started_by["at"])
+    try:
+        return _iso((home / STATUS).stat().st_mtime)
+    except OSError:
+        return ""
 
 
 def _columns(schema: pa.Schema) -> list[dict[str, str]]:
@@ -39,7 +59,8 @@ def _columns(schema: pa.Schema) -> list[dict[str, str]]:
 
 def _print(facts: dict[str, Any]) -> None:
     screen = console()
-    screen.print(grid(("home", facts["home"]), [(words, fact) for words, fact in map(partial(_fact, facts), FACTS) if fact]))
+    lines = [(FACTS[key], fact, MEANINGS.get(key, "")) for key in FACTS if (fact := _in_words(key, facts[key]))]
+    screen.print(grid(("home", facts["home"], ""), lines))
     screen.print()
     views = [view | {"columns": ", ".join(f"{column['name']} {column['type']}" for column in view["columns"])} for view in facts["views"]]
     heads = [head for head in ("name", "rows", "columns") if any(head in view for view in views)]
@@ -50,6 +71,7 @@ def _print(facts: dict[str, Any]) -> None:
 FACTS = {
     "flow": "flow",
     "message": "now",
+    "since": "since",
     "epoch": "epoch",
     "opened": "opened",
     "safe": "safe up to epoch, after loss of",
@@ -68,14 +90,27 @@ FACTS = {
 }
 
 
-def _fact(facts: dict[str, Any], key: str) -> tuple[str, str]:
-    return FACTS[key], _in_words(key, facts[key])
+MEANINGS = {
+    "epoch": "computed steps, each a slice of all input",
+    "opened": "the newest epoch whose input is recorded: it will be computed from just that",
+    "safe": "the newest epoch that survives a kill (process), a power cut (host), the loss of the disk (site)",
+    "startedBy": "who runs it, or ran it last",
+    "tiers": "copied behind the stream, and what is still to go",
+    "sinks": "what each sink has of the output",
+    "troubles": "what had to be tried again; the stream went on meanwhile",
+    "shards": "parts of the keys, each with state of its own",
+    "rejected": "rows that did not fit: nosync show HOME SOURCE.rejected",
+    "skipped": "input left out for good: nosync skip",
+    "spaceAmplification": "bytes on disk for each byte of the newest state: the rest is history",
+}
 
 
 def _in_words(key: str, value: Any) -> str:
     match key:
         case "bytes":
             return size(value)
+        case "since":
+            return f"{value} ({_ago(value)})" if value else ""
         case "estimate":
             return _estimated(value) if value else ""
         case "startedBy":
@@ -100,6 +135,16 @@ def _estimated(value: dict[str, Any]) -> str:
     each, speed, epoch = (value["pace"][name] for name in ("object_seconds", "bytes_per_second", "epoch_seconds"))
     measured = f"{1e3 * each:.0f} ms an object, {size(int(speed))}/s, {epoch:.2g} s an epoch"
     return f"about {value['seconds']:g} s{aim}: {objects:,} objects, {size(effort['bytes'])}, {effort['epochs']:,} epochs; at {measured}"
+
+
+def _ago(iso: str) -> str:
+    """In the largest unit that fits."""
+    seconds = max(0, (datetime.now(UTC) - datetime.fromisoformat(iso)).total_seconds())
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= length:
+            count = int(seconds // length)
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "just now"
 
 
 def _iso(at: float) -> str:

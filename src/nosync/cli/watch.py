@@ -17,15 +17,13 @@ from nosync.cli.table import differences, distinct_names
 from nosync.history.home import Home
 from nosync.history.home import open as open_home
 
-ENDED = ("stopped", "failed", "interrupted")
-
 
 @click.command()
-@click.argument("home", type=click.Path(path_type=Path))
+@click.argument("home", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("view", shell_complete=views_in)
 @click.option("--every", type=click.FloatRange(min=0.05), default=1.0, show_default=True, metavar="SECONDS", help="How often to look.")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most so many rows on a terminal.")
-@click.option("--once", is_flag=True, help="End with the run, or at once where none is going.")
+@click.option("--once", is_flag=True, help="Look once, then end.")
 def watch(home: Path, view: str, every: float, limit: int, once: bool) -> None:
     """Follow VIEW in HOME: on a terminal its rows, marked + where they came and - where they went; else a line for each. Ctrl-C ends it.
 
@@ -56,7 +54,7 @@ def _looks(home: Path, view: str, every: float, once: bool) -> Iterator[tuple[Ho
             epoch = opened.epoch
             yield opened, before, now
             before = now
-        if once and opened.status.phase in ENDED:
+        if once:
             return
         time.sleep(every)
 

@@ -67,6 +67,7 @@ class Flow:
     def __init__(self, name: str, spark: SparkSession | None = None) -> None:
         check_name(name, "a flow")
         self.name = name
+        show_at_a_terminal()
         self.spark = checked_session(spark or active_or_local())
         self._compiler = Compiler(Catalyst(self.spark), RULES, name)
         watermarks.listen()
@@ -80,7 +81,6 @@ class Flow:
         self._listeners: list[Listening] = []
         self._run: Run | None = None
         self._log = logger(name)
-        show_at_a_terminal()
 
     def __repr__(self) -> str:
         run = self._run

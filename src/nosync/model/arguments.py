@@ -12,7 +12,7 @@ from inspect import Parameter, Signature, signature
 from numbers import Integral, Real
 from reprlib import Repr
 from types import NoneType, UnionType
-from typing import Any, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ParamSpec, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from nosync.model.errors import Invalid
 
@@ -128,7 +128,7 @@ def _check_of(hint: Any) -> tuple[str, Fits] | None:
     sort = get_origin(hint) or hint
     if sort in CHECKED:
         return CHECKED[sort]
-    if not isinstance(sort, type) or getattr(sort, "_is_protocol", False) or sort.__name__ == "DataFrame":
+    if not isinstance(sort, type) or Protocol in sort.__bases__ or sort.__name__ == "DataFrame":
         return None
     if issubclass(sort, os.PathLike):
         return CHECKED[os.PathLike]

@@ -26,7 +26,7 @@ class Line(logging.Formatter):
     """`shop: epoch 1: 3 rows`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        name = record.name.removeprefix(f"{ROOT}.")
+        name = record.name.partition(".")[2] or ROOT
         level = "" if record.levelno < logging.WARNING else f"{record.levelname.lower()}: "
         return f"{name}: {level}{record.getMessage()}"
 

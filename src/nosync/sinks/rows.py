@@ -1,6 +1,5 @@
 """Rows that come and go, as tables: what is left of them, and how they fall into partitions."""
 
-import pickle
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
@@ -49,10 +48,10 @@ def _summed(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
 
 def _summed_slowly(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     """Where values have parts, which Arrow does not group by."""
-    counts, first = Counter[bytes](), dict[bytes, int]()
+    counts, first = Counter[str](), dict[str, int]()
     diffs = table.column(DIFF).to_pylist()
     for index, row in enumerate(table.drop_columns([DIFF, "at"]).to_pylist()):
-        key = pickle.dumps(list(row.values()))
+        key = repr([*row.values()])
         counts[key] += diffs[index]
         first.setdefault(key, index)
     return np.array(list(counts.values()), np.int64), np.array(list(first.values()), np.int64)

@@ -1,8 +1,10 @@
 """Sessions: the user's, and the flow's own with pinned settings, so that the user's stay as they are."""
 
+import logging
 import os
 import socket
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from nosync.bridge.errors import silence
 from nosync.bridge.sessions import cloned, is_classic
 from nosync.model.errors import Invalid, Unavailable
 
+log = logging.getLogger("nosync")
 EPOCH_POOL = "nosync-epochs"
 FLOW_SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
@@ -35,20 +38,23 @@ def active_or_local() -> SparkSession:
         "spark.master": "local[*]",
         "spark.app.name": "nosync",
         "spark.ui.showConsoleProgress": "false",
-        "spark.log.level": "ERROR",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{Path(__file__).parent / 'log4j2.properties'}",
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": f"file:{Path(__file__).parent / 'pools.xml'}",
         "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.daemon.module": "nosync.spark.daemon",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     }
     for name, value in settings.items():
         builder = builder.config(name, value)
     silence()
+    begun = time.monotonic()
     try:
         session: SparkSession = builder.getOrCreate()
     except Exception as error:
         words = str(error).splitlines()[0]
         raise Unavailable(f"Spark did not start: {words}", hint="It needs Java 17 or newer: `java -version`.") from error
+    log.info("Spark %s started after %.1f s; its own pages: %s", session.version, time.monotonic() - begun, session.sparkContext.uiWebUrl)
     return session
 
 

@@ -1,0 +1,30 @@
+"""PySpark's daemon for sessions that we make: what tasks import is there already when it forks a worker, which saves each of them most of a
+second; and a worker whose JVM has gone ends without a word.
+
+Named in the session's settings (`spark.python.daemon.module`); Spark calls it as it calls its own.
+"""
+
+from typing import Any
+
+import pandas
+import pyarrow
+import pyspark.daemon
+import pyspark.worker
+
+import nosync.spark.engine
+
+LOADED = (pandas, pyarrow, pyspark.worker, nosync.spark.engine)
+sparks_own = pyspark.daemon.worker
+
+
+def worker(*given: Any) -> int:
+    """Until the JVM closes the pipe."""
+    try:
+        return int(sparks_own(*given))
+    except BrokenPipeError:
+        return 1
+
+
+if __name__ == "__main__":
+    pyspark.daemon.worker = worker
+    pyspark.daemon.manager()
