@@ -70,7 +70,8 @@ def test_show_gives_what_is_asked_for_in_every_form(tmp_path: Path) -> None:
     assert lines[0] == '"total","k"' and len(lines) == 1 + len(wanted)
     assert call("show", home, "sums", "--format", "parquet", "--output", tmp_path / "s.parquet").exit_code == 0
     assert pq.read_table(tmp_path / "s.parquet").to_pylist() == wanted
-    assert call("show", home, "sums", "--where", f"total = {largest}").stdout.startswith(f"sums as of epoch {Home(home).epoch}: 1 of 1 rows")
+    shown_one = call("show", home, "sums", "--where", f"total = {largest}").stdout
+    assert shown_one.startswith(f"sums as of epoch {Home(home).epoch}: 1 of 1 rows")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,8 @@ def test_watch_marks_what_came_and_went() -> None:
 
 
 PROGRESS = {
-    "epoch": 7, "numInputRows": 1200, "rejectedRows": 2, "lateRows": 0, "durationMs": {"triggerExecution": 95, "open": 1, "compute": 92, "seal": 1},
+    "epoch": 7, "numInputRows": 1200, "rejectedRows": 2, "lateRows": 0,
+    "durationMs": {"triggerExecution": 95, "open": 1, "compute": 92, "seal": 1},
     "safe": {"process": 7, "host": 6}, "sinks": [{"description": "out", "epoch": 5}],
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ from inspect import Parameter, Signature, signature
 from numbers import Integral, Real
 from reprlib import Repr
 from types import NoneType, UnionType
-from typing import Any, ParamSpec, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from nosync.model.errors import Invalid
 
@@ -116,7 +116,8 @@ def _types(function: Callable[..., Any]) -> dict[str, tuple[tuple[str, Fits], ..
         return {}
     parameters = signature(function).parameters
     named = {name: hints[name] for name, one in parameters.items() if one.kind in NAMED and name in hints}
-    found = {name: [_check_of(one) for one in _members(hint)] for name, hint in named.items()}
+    told_better = {name for name, hint in named.items() if get_origin(hint) is Literal}
+    found = {name: [_check_of(one) for one in _members(hint)] for name, hint in named.items() if name not in told_better}
     return {name: tuple(one for one in checks if one) for name, checks in found.items() if all(checks)}
 
 
@@ -126,6 +127,9 @@ def _members(hint: Any) -> tuple[Any, ...]:
 
 def _check_of(hint: Any) -> tuple[str, Fits] | None:
     sort = get_origin(hint) or hint
+    if sort is Literal:
+        allowed = get_args(hint)
+        return " or ".join(f'"{one}"' for one in allowed), lambda value: value in allowed
     if sort in CHECKED:
         return CHECKED[sort]
     if not isinstance(sort, type) or Protocol in sort.__bases__ or sort.__name__ == "DataFrame":

@@ -79,7 +79,7 @@ class Stepping:
             self.rescaling.carry_out()
             return self._step()
 
-    def _step(self) -> dict[str, Any] | None:
+    def _step(self) -> Progress | None:
         started = time.perf_counter()
         self.merge()
         step = self.epochs.step()
