@@ -135,7 +135,7 @@ class LiveTable:
     def _render(self) -> RenderableType:
         seconds = time.monotonic() - self._begun_at
         self._spinner.update(text=Text(f"{visible(self._now)} ({seconds:.0f} s)", style="dim"))
-        parts = [table_of(list(self._latest)), Text(visible(self._standing))] if self._latest else []
+        parts: list[RenderableType] = [table_of(list(self._latest)), Text(visible(self._standing))] if self._latest else []
         return Group(*parts, self._spinner)
 
 

@@ -211,8 +211,9 @@ class Starting:
 
 def facts_of(starting: Starting, seconds: float) -> dict[str, Any]:
     """What a run says of itself when it is ready."""
-    program = starting.program
-    counts = {"sources": len(program.sources), "views": len(program.graph.views), "sinks": len(program.sinks), "shards": starting.shards}
+    program, declared = starting.program, starting.image.declared
+    counts = {"sources": len(program.sources), "views": len(program.graph.views), "sinks": len(program.sinks)}
+    counts["shards"] = declared.shards if declared else 0
     return {"home": str(starting.home), "seconds": seconds, "ui": program.spark.sparkContext.uiWebUrl, **counts}
 
 

@@ -4,7 +4,7 @@ second; and a worker whose JVM has gone ends without a word.
 Named in the session's settings (`spark.python.daemon.module`); Spark calls it as it calls its own.
 """
 
-from typing import Any
+from socket import socket
 
 import pandas
 import pyarrow
@@ -17,10 +17,10 @@ LOADED = (pandas, pyarrow, pyspark.worker, nosync.spark.engine)
 sparks_own = pyspark.daemon.worker
 
 
-def worker(*given: Any) -> int:
+def worker(sock: socket, authenticated: bool) -> int:
     """Until the JVM closes the pipe."""
     try:
-        return int(sparks_own(*given))
+        return sparks_own(sock, authenticated)
     except BrokenPipeError:
         return 1
 
