@@ -19,7 +19,7 @@ ONLY ?=
 SPARK ?=
 MUTATE_ARGS ?=
 
-.PHONY: help setup demo test check simulate crash-test servers test-servers bench bench-durability tpch nexmark random-sql spark-sql-tests fuzz mutate clean
+.PHONY: help setup demo test check docs simulate crash-test servers test-servers bench bench-durability tpch nexmark random-sql spark-sql-tests fuzz mutate clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -44,6 +44,11 @@ check: $(READY) ## lint, types, import order, file sizes
 	$(VENV)/bin/python tools/bridge_only.py
 	$(VENV)/bin/python tools/data_only.py
 	$(VENV)/bin/python tools/declared_abilities.py
+
+docs: $(READY) ## the documentation as a site in site/, opened by a browser from there
+	@$(VENV)/bin/python -c "import mkdocs, mkdocstrings, material" 2>/dev/null || $(VENV)/bin/python -m pip install -q -e ".[docs]"
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -m mkdocs build -q
+	@echo "site/index.html"
 
 simulate: $(READY) ## a million seeded histories of crashes and losses (SIMULATE_ARGS="--histories 10000")
 	@$(VENV)/bin/python -m tests.simulation $(SIMULATE_ARGS)
@@ -82,5 +87,5 @@ mutate: $(READY) ## each condition, look and order of the durability core change
 	@nice -n 10 $(VENV)/bin/python -m tests.mutation --only "$(ONLY)" $(MUTATE_ARGS)
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .mutation spark-warehouse metastore_db derby.log dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .mutation site spark-warehouse metastore_db derby.log dist
 	find src tests bench tools -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -21,6 +21,7 @@ from nosync.model.errors import (
 )
 from nosync.model.sink import Changes, Identity, Promise, Sink
 from nosync.model.source import Slice, Source, Taken
+from nosync.observe.tracing import tracing
 from nosync.runtime.run import Run
 from nosync.sinks.console import console
 from nosync.sinks.folders import csv, json, parquet
@@ -65,6 +66,7 @@ __all__ = [
     "parquet",
     "rate",
     "row_by_row",
+    "tracing",
 ]
 
 

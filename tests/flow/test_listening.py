@@ -1,14 +1,21 @@
 """A run tells those who listen what it does; whatever they make of it, it goes on. What is said is logged under the flow's name."""
 
 import logging
+import socket
 import threading
+import urllib.request
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pyspark.sql import SparkSession
 
 import nosync as ns
+from nosync.observe.metrics import Metrics
 
 
 def test_listeners_hear_of_a_run_from_its_start_to_its_end(
@@ -48,6 +55,41 @@ def test_listeners_hear_of_a_run_from_its_start_to_its_end(
     assert repr(flow) == 'Flow "shop": source s; view v; stopped, epoch 1'
     assert repr(ns.open(tmp_path)).startswith(f'Home of flow "shop" on {tmp_path}: stopped, epoch 1')
     assert "<svg" in flow._repr_html_() and "<td>v</td><td>2</td>" in ns.open(tmp_path)._repr_html_()
+
+
+def test_prometheus_and_opentelemetry_see_each_epoch(quick: SparkSession, tmp_path: Path) -> None:
+    spans = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    flow, source = ns.Flow("shop", quick), ns.memory("k string, x int")
+    rows = flow.source("s", source)
+    flow.view("v", rows.groupBy("k").count())
+    flow.sink("out", rows, ns.foreachEpoch(lambda df, epoch: None))
+    flow.listen(ns.tracing(provider.get_tracer("test")))
+    shown: list[str] = []
+    heard = threading.Event()
+
+    def look(event: Any) -> None:  # after the others, on the thread of the listeners
+        if event.kind == "progress":
+            shown.append(urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read().decode())
+            heard.set()
+
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    flow.listen(look)
+    with flow.start(tmp_path, shards=1, metrics_port=port) as run:
+        source.add([("a", 1), ("b", 2)])
+        run.processAllAvailable()
+        assert heard.wait(60)
+        assert 'nosync_rows_total{flow="shop"} 2.0' in shown[0] and 'nosync_epoch{flow="shop"} 1.0' in shown[0]
+        assert 'nosync_state_bytes{flow="shop",operator="v/aggregate"}' in shown[0]
+        with pytest.raises(ns.Invalid, match=f"metrics_port={port} cannot be used"):
+            Metrics("other", port)
+    names = [span.name for span in spans.get_finished_spans()]
+    assert names == ["open", "compute", "seal", "shop epoch"]
+    with pytest.raises(OSError):
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics")
 
 
 def test_what_cannot_listen_is_refused(quick: SparkSession) -> None:

@@ -52,7 +52,7 @@ def aggregate_expressions(expression: Java) -> list[Java]:
 def take_apart(catalyst: Catalyst, aggregate: Java, append_only: bool) -> Parts | None:
     """The parts of an aggregate that accumulators can maintain, or None."""
     parts = Parts(items(aggregate.groupingExpressions()))
-    calls = [call for e in items(aggregate.aggregateExpressions()) for call in aggregate_expressions(e)]
+    calls = _distinct([call for e in items(aggregate.aggregateExpressions()) for call in aggregate_expressions(e)])
     if sum(kind(call) == "AggregateExpression" and kind(call.aggregateFunction()) == "First" for call in calls) > 1:
         return None  # several firsts must come from one and the same row
     for call in calls:
@@ -64,6 +64,12 @@ def take_apart(catalyst: Catalyst, aggregate: Java, append_only: bool) -> Parts 
         parts.results.append(result)
         parts.found.append(call)
     return parts
+
+
+def _distinct(calls: list[Java]) -> list[Java]:
+    """Each call once, in an order that follows from what they say: state does not depend on where a program has its columns."""
+    by_meaning = {str(call.canonicalized().toString()): call for call in reversed(calls)}
+    return sorted(by_meaning.values(), key=lambda call: (str(call.sql()), str(call.canonicalized().toString())))
 
 
 def why_recomputed(plan: Java, append_only: bool) -> str:
@@ -146,7 +152,7 @@ def _overflow(function: Java) -> Overflow:
 def rebind(catalyst: Catalyst, expression: Java, grouping: list[Java], keys: list[Java], found: list[Java], results: list[Java]) -> Java:
     """The expression with each function call and grouping key replaced by the column that now holds it."""
     if kind(expression) in ("AggregateExpression", "PythonUDAF"):
-        return results[next(i for i, call in enumerate(found) if call.equals(expression))]
+        return results[next(i for i, call in enumerate(found) if call.semanticEquals(expression))]
     for key, column in zip(grouping, keys, strict=True):
         if key.semanticEquals(expression):
             return column

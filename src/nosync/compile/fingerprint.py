@@ -110,10 +110,20 @@ def columns(plan: Java) -> str:
     return NUMBERED.sub("", MARKED.sub("", str(plan.schema().catalogString())))
 
 
+def calls_of(plan: Java, calls: Sequence[Java]) -> str:
+    """An aggregate by its keys and the calls that it makes: neither what their results are called, nor their order, nor what is computed
+    from them is a matter of state.
+    """
+    return _renumbered(f"keys {_said_of(plan, items(plan.groupingExpressions()))} calls {_said_of(plan, list(calls))}")
+
+
 def _said(plan: Java) -> str:
-    if not children(plan):
-        return kind(plan)
-    expressions, sort = items(plan.expressions()), kind(plan.joinType()) if kind(plan) == "Join" else ""
+    return _said_of(plan, items(plan.expressions())) if children(plan) else kind(plan)
+
+
+def _said_of(plan: Java, expressions: list[Java]) -> str:
+    """The node by some of its expressions."""
+    sort = kind(plan.joinType()) if kind(plan) == "Join" else ""
     said = [_words(expression) for expression in expressions]
     return f"{kind(plan)}{sort}{said}{_places(plan, expressions)}{_variables(said, expressions)}{_unsaid(said, expressions)}"
 

@@ -26,6 +26,7 @@ from nosync.flow.names import created_view, mentioned, visible
 from nosync.flow.outputs import check_fits
 from nosync.flow.preview import Preview
 from nosync.flow.statements import check_statement, not_valid
+from nosync.flow.telling import telling
 from nosync.flow.words import SINK_WORDS, SOURCE_WORDS, START_WORDS, VIEW_WORDS
 from nosync.graph.copying import copied
 from nosync.graph.nodes import SourceNode
@@ -44,7 +45,7 @@ from nosync.model.sink import BoundSink, Promise, Sink
 from nosync.model.source import Source
 from nosync.observe.drawing import drawn
 from nosync.observe.introductions import flow_in_a_line
-from nosync.observe.news import News, logger, show_at_a_terminal
+from nosync.observe.news import logger, show_at_a_terminal
 from nosync.observe.text import in_words
 from nosync.runtime.change import CHOICES, OnChange, OtherSettings
 from nosync.runtime.durability import durability_of
@@ -281,6 +282,7 @@ class Flow:
         on_other_settings: OtherSettings = "refuse",
         keep: Keep | None = None,
         quiet: bool = False,
+        metrics_port: int | None = None,
     ) -> Run:
         """Starts the flow on a home folder; one that was used before goes on where it stopped, and a run that is still going there is
         fenced.
@@ -304,6 +306,7 @@ class Flow:
         zones, ANSI mode, parsing and the like, or the versions of Spark, Java and Python.
 
         What the run does is logged by the logger `nosync.<flow>`, and shown at a terminal unless logging is set up; `quiet=True` does not.
+        `metrics_port` shows its figures to Prometheus (the extra `metrics`; 0 for any free port).
         """
         if not self._sources:
             raise Invalid(f'flow "{self.name}" has no source', hint="Add one with flow.source(...).")
@@ -321,10 +324,10 @@ class Flow:
             raise Invalid(f'home="{home}" is no folder of this machine', hint=f'Pass a local folder, and remote="{home}" beside it.')
         ladder = None if keep is None else ladder_of(keep)
         program = replace(self.program(), on_other_settings=on_other_settings, policy=durability.policy, keep=ladder, scaling=scaling)
-        news: list[Listening] = [] if quiet else [News(self.name)]
-        program = replace(program, listeners=(*news, *self._listeners))
-        with IN_USE.by(self.name, self._given) as use:
-            self._run = use.run = Run(program, Path(home), shards, trigger_of(trigger), durability, on_change)
+        wanted = trigger_of(trigger)
+        with IN_USE.by(self.name, self._given) as use, telling(self.name, self._listeners, quiet, metrics_port) as listeners:
+            program = replace(program, listeners=listeners)
+            self._run = use.run = Run(program, Path(home), shards, wanted, durability, on_change)
         return self._run
 
     def program(self) -> Program:

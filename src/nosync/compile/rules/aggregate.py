@@ -9,7 +9,7 @@ from nosync.bridge.catalyst import Java, children, data_type, items, kind
 from nosync.compile.aggregate_calls import Parts, rebind, take_apart
 from nosync.compile.event_time import TimeKey, on_time, time_key
 from nosync.compile.final_results import finalised, with_close
-from nosync.compile.fingerprint import fingerprint, text
+from nosync.compile.fingerprint import calls_of, fingerprint
 from nosync.compile.refusal import no_end
 from nosync.compile.regrouping import Regrouping
 from nosync.compile.session_windows import closing_time, evaluation, gap_of, session_expiries, session_of, sessions
@@ -105,7 +105,7 @@ def _accumulated(query: "Query", plan: Java, child: Template, parts: Parts) -> T
         ]
         schema = StructType([StructField(f"{letter}{i}", type) for letter, i, type in columns])
         feed = query.feed(child, keys, [("k", keys), ("i", parts.inputs)], rows=False)
-        feed.fingerprint = fingerprint(text(plan), [child])
+        feed.fingerprint = fingerprint(calls_of(plan, parts.found), [child])
         node = AccumulateNode(name=query.operator_name("aggregate"), feed=feed, schema=schema, view=query.view, plan=plan, spec=spec)
         node.source_columns = source_columns(child, spec, parts.grouping, parts.inputs)
         query.operators.append(node)

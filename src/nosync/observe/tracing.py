@@ -1,0 +1,50 @@
+"""Each epoch as a span of OpenTelemetry, its parts as spans below it: `flow.listen(ns.tracing())`. Needs the extra `tracing`.
+
+Spans go to whatever exporter the program has set up; without one, nowhere.
+"""
+
+import importlib
+from datetime import datetime
+from typing import Any
+
+from nosync.model.arguments import checked
+from nosync.model.errors import Invalid
+from nosync.model.events import Event
+
+EXTRA = 'Install the extra: pip install "nosync[tracing]".'
+PARTS = ("open", "compute", "seal")
+
+
+@checked()
+def tracing(tracer: Any = None) -> "Tracing":
+    """A listener for `flow.listen` that makes a span of each epoch. `tracer`: that of the program, else OpenTelemetry's for "nosync"."""
+    if tracer is None:
+        try:
+            tracer = importlib.import_module("opentelemetry.trace").get_tracer("nosync")
+        except ImportError:
+            raise Invalid("ns.tracing needs OpenTelemetry", hint=EXTRA) from None
+    return Tracing(tracer)
+
+
+class Tracing:
+    """See `tracing`."""
+
+    def __init__(self, tracer: Any) -> None:
+        self._tracer = tracer
+
+    def onProgress(self, event: Event) -> None:  # noqa: N802 (a listener's name)
+        """The epoch that has just been computed."""
+        progress = event.progress
+        assert progress is not None
+        begun = round(datetime.fromisoformat(progress["timestamp"]).timestamp() * 1e9)
+        millis = progress["durationMs"]
+        facts = {"nosync.flow": event.flow, "nosync.epoch": event.epoch, "nosync.run": event.run}
+        facts |= {"nosync.rows": progress["numInputRows"], "nosync.rejected": progress["rejectedRows"]}
+        span = self._tracer.start_span(f"{event.flow} epoch", start_time=begun, attributes=facts)
+        within = importlib.import_module("opentelemetry.trace").set_span_in_context(span)
+        at = begun
+        for part in (part for part in PARTS if part in millis):
+            end = at + int(millis[part] * 1e6)
+            self._tracer.start_span(part, context=within, start_time=at).end(end_time=end)
+            at = end
+        span.end(end_time=begun + int(millis["triggerExecution"] * 1e6))
