@@ -9,8 +9,6 @@ from pyspark.sql import functions as F
 
 import nosync as ns
 
-SPENT, ORDERS = F.sum("price"), F.count("*")
-
 
 def started(spark: SparkSession, home: Path, source: Any, view: str, *columns: Any, **options: Any) -> ns.Run:
     flow = ns.Flow("shop", spark)
@@ -20,11 +18,11 @@ def started(spark: SparkSession, home: Path, source: Any, view: str, *columns: A
 
 
 def test_names_and_the_order_of_columns_are_no_change(quick: SparkSession, tmp_path: Path) -> None:
-    source = ns.memory("user string, price int")
-    with started(quick, tmp_path, source, "spend", SPENT.alias("spent"), ORDERS.alias("orders")) as run:
+    source, spent, orders = ns.memory("user string, price int"), F.sum("price"), F.count("*")
+    with started(quick, tmp_path, source, "spend", spent.alias("spent"), orders.alias("orders")) as run:
         source.add([("ann", 3), ("ann", 4)])
         run.processAllAvailable()
-    with started(quick, tmp_path, source, "spending", ORDERS.alias("n"), SPENT.alias("total")) as run:
+    with started(quick, tmp_path, source, "spending", orders.alias("n"), spent.alias("total")) as run:
         source.add([("ann", 1)])
         run.processAllAvailable()
         assert not run.takeover.rebuilt and run.epoch == 2
@@ -33,11 +31,11 @@ def test_names_and_the_order_of_columns_are_no_change(quick: SparkSession, tmp_p
 
 
 def test_a_column_computed_from_others_keeps_their_state(quick: SparkSession, tmp_path: Path) -> None:
-    source = ns.memory("user string, price int")
-    with started(quick, tmp_path, source, "spend", SPENT.alias("spent"), ORDERS.alias("orders")) as run:
+    source, spent, orders = ns.memory("user string, price int"), F.sum("price"), F.count("*")
+    with started(quick, tmp_path, source, "spend", spent.alias("spent"), orders.alias("orders")) as run:
         source.add([("ann", 3), ("ann", 4)])
         run.processAllAvailable()
-    computed = SPENT.alias("spent"), ORDERS.alias("orders"), (SPENT / ORDERS).alias("each")
+    computed = spent.alias("spent"), orders.alias("orders"), (spent / orders).alias("each")
     with pytest.raises(ns.Invalid) as error:
         started(quick, tmp_path, source, "spend", *computed)
     assert error.value.message == 'the program has changed since epoch 1: "spend/rows" is new'

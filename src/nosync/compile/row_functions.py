@@ -24,6 +24,12 @@ def row_by_row(function: Function) -> Function:
     """Declares that what a function for `mapInPandas` or `mapInArrow` makes of a row follows from that row alone: not from the rows beside
     it, their order or number, nor from what it saw before. It may return none, one or many rows for a row, and prepare something first,
     such as a model. An epoch calls it with the rows that changed.
+
+    >>> def doubled(frames):
+    ...     for frame in frames:
+    ...         yield frame.assign(price=frame.price * 2)
+    >>> purchases.mapInPandas(ns.row_by_row(doubled), purchases.schema)
+    DataFrame[user: string, price: double]
     """
 
     @wraps(function)

@@ -27,7 +27,7 @@ from nosync.flow.outputs import check_fits
 from nosync.flow.preview import Preview
 from nosync.flow.statements import check_statement, not_valid
 from nosync.flow.telling import telling
-from nosync.flow.words import SINK_WORDS, SOURCE_WORDS, START_WORDS, VIEW_WORDS
+from nosync.flow.words import SINK_WORDS, SOURCE_WORDS, START_WORDS, VIEW_WORDS, check_words
 from nosync.graph.copying import copied
 from nosync.graph.nodes import SourceNode
 from nosync.model.arguments import checked
@@ -47,7 +47,7 @@ from nosync.observe.drawing import drawn
 from nosync.observe.introductions import flow_in_a_line
 from nosync.observe.news import logger, show_at_a_terminal
 from nosync.observe.text import in_words
-from nosync.runtime.change import CHOICES, OnChange, OtherSettings
+from nosync.runtime.change import OnChange, OtherSettings
 from nosync.runtime.durability import durability_of
 from nosync.runtime.program import Program
 from nosync.runtime.rescaling import check_shards
@@ -62,7 +62,10 @@ from nosync.spark.session import active_or_local, checked_session
 
 
 class Flow:
-    """A named set of sources and views; the unit of running. Declare everything, then `start` it on a home."""
+    """A named set of sources and views; the unit of running. Declare everything, then `start` it on a home.
+
+    >>> flow = ns.Flow("shop")
+    """
 
     @checked()
     def __init__(self, name: str, spark: SparkSession | None = None) -> None:
@@ -115,6 +118,8 @@ class Flow:
         `watermark=("at", "10 seconds")`, or `.withWatermark("at", "10 seconds")` on what is returned: the column of its event time, and
         how far behind the newest a row may be before the windows it belongs to have closed. `stamp="arrived_at"` adds a column with the
         recorded time of the epoch that brings the row.
+
+        >>> orders = flow.source("orders", ns.files("in/*.csv", schema="user string, price double"))
         """
         self._check_name(name)
         reading = reading_of(name, key, op_column, sequence)
@@ -169,6 +174,8 @@ class Flow:
 
         Windows over a watermarked column are emitted early, and corrected as rows arrive; with `emit="final"` once, when they have closed.
         `late` names a view of the rows that came too late for the query's windows.
+
+        >>> spend = flow.view("spend", purchases.groupBy("user").agg(F.sum("price").alias("spent")))
         """
         self._check_name(name)
         if emit not in ("early", "final"):
@@ -218,6 +225,8 @@ class Flow:
 
         `release="safe"` holds an epoch back until it survives every failure that the run is protected against; `"computed"` only until it
         can be computed again in just the same way. `guarantees()` says what that promises.
+
+        >>> flow.sink("out", purchases, ns.parquet("out", mode="append"))
         """
         self._check_name(name)
         if not isinstance(query, DataFrame):
@@ -316,12 +325,7 @@ class Flow:
         if self._run is not None and self._run.isActive:
             raise Conflict(f'flow "{self.name}" is already running', hint="Stop that run first, or declare another flow for another home.")
         durability = durability_of(remote, recover_within, max_unshipped_bytes)
-        if on_change not in CHOICES:
-            raise Invalid(f'on_change="{on_change}" is not known', hint='Pass "refuse", "rebuild" or "discard".')
-        if on_other_settings not in ("refuse", "accept"):
-            raise Invalid(f'on_other_settings="{on_other_settings}" is not known', hint='Pass "refuse" or "accept".')
-        if "://" in str(home):
-            raise Invalid(f'home="{home}" is no folder of this machine', hint=f'Pass a local folder, and remote="{home}" beside it.')
+        check_words(home, on_change, on_other_settings)
         ladder = None if keep is None else ladder_of(keep)
         program = replace(self.program(), on_other_settings=on_other_settings, policy=durability.policy, keep=ladder, scaling=scaling)
         wanted = trigger_of(trigger)

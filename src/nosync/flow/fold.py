@@ -44,6 +44,12 @@ def fold(
 
     Of rows that may be removed again, `retractions=True` gives those of the epoch that came or went, with `_diff` as their last column.
     Outside of a flow, all rows of a key come in one call.
+
+    >>> def count(key, state, rows):
+    ...     n = (state.n if state else 0) + len(rows)
+    ...     return (n,), [(key[0], n)]
+    >>> ns.fold(purchases, by="user", fn=count, state="n int", output="user string, n int")
+    DataFrame[user: string, n: int]
     """
     if not isinstance(rows, DataFrame):
         raise Invalid(f"ns.fold was given a {type(rows).__name__}, not a DataFrame", hint="Pass the DataFrame of a source or query first.")

@@ -1,4 +1,7 @@
-"""What PySpark users call things, and what to pass here instead."""
+"""What PySpark users call things, and what to pass here instead; and words that are checked before a start."""
+
+from nosync.model.errors import Invalid
+from nosync.runtime.change import CHOICES
 
 OUTPUT_MODE = "Leave it out: a view is its rows, and a sink gets what changes; ns.parquet(path, mode=...) says how a folder of files looks."
 TRIGGER = 'Pass "1 second" for a time between epochs, or "availableNow" to end once all that is there is done.'
@@ -43,3 +46,13 @@ START_WORDS = {
     "partitions": "Pass shards=.",
     "numPartitions": "Pass shards=.",
 }
+
+
+def check_words(home: object, on_change: str, on_other_settings: str) -> None:
+    """What `flow.start` was told, word by word."""
+    if on_change not in CHOICES:
+        raise Invalid(f'on_change="{on_change}" is not known', hint='Pass "refuse", "rebuild" or "discard".')
+    if on_other_settings not in ("refuse", "accept"):
+        raise Invalid(f'on_other_settings="{on_other_settings}" is not known', hint='Pass "refuse" or "accept".')
+    if "://" in str(home):
+        raise Invalid(f'home="{home}" is no folder of this machine', hint=f'Pass a local folder, and remote="{home}" beside it.')

@@ -38,7 +38,11 @@ HOMES = "Give the folder that was passed as home= when the flow was started."
 
 @checked()
 def open(home: str | Path) -> "Home":
-    """The flow in this folder as of now. A running flow is not disturbed; open again to see newer epochs."""
+    """The flow in this folder as of now. A running flow is not disturbed; open again to see newer epochs.
+
+    >>> ns.open("state/shop").views
+    ('spend',)
+    """
     return Home(Path(home))
 
 
@@ -91,11 +95,19 @@ class Home:
 
     @checked(epoch="Pass at=.", version="Pass at=.")
     def view(self, name: str, at: At = None) -> pa.Table:
-        """All rows of the view as of an epoch (the newest by default; see `resolve`)."""
+        """All rows of the view as of an epoch (the newest by default; see `resolve`).
+
+        >>> home.view("spend", at=1).to_pylist()
+        [{'user': 'ann', 'spent': 3.5}]
+        """
         return pa.Table.from_batches(self.batches(name, at), self.schema(name))
 
     def batches(self, name: str, at: At = None) -> Iterator[pa.RecordBatch]:
-        """The same rows block by block, for views larger than memory."""
+        """The same rows block by block, for views larger than memory.
+
+        >>> sum(batch.num_rows for batch in home.batches("spend"))
+        1
+        """
         record = find_view(self._records, name)
         covers = covers_at(self.image, record, name, self.resolve(at), self.past)
         first = () if any(held.contains(0) for held in covers) else ((),)

@@ -17,7 +17,10 @@ PARTS = ("open", "compute", "seal")
 
 @checked()
 def tracing(tracer: Any = None) -> "Tracing":
-    """A listener for `flow.listen` that makes a span of each epoch. `tracer`: that of the program, else OpenTelemetry's for "nosync"."""
+    """A listener for `flow.listen` that makes a span of each epoch. `tracer`: that of the program, else OpenTelemetry's for "nosync".
+
+    >>> flow.listen(ns.tracing())
+    """
     if tracer is None:
         try:
             tracer = importlib.import_module("opentelemetry.trace").get_tracer("nosync")

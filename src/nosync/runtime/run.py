@@ -70,7 +70,11 @@ class Run:
 
     @property
     def epoch(self) -> Epoch:
-        """The newest computed epoch. Waits for recovery, which may have to go back."""
+        """The newest computed epoch. Waits for recovery, which may have to go back.
+
+        >>> run.epoch
+        1
+        """
         self._loop.wait_for(lambda: self._loop.stepping is not None or not self._loop.active)
         return self._starting.image.epoch
 
@@ -80,7 +84,11 @@ class Run:
 
     @property
     def safe(self) -> dict[str, Epoch]:
-        """By kind of failure (`process`, `host` and, with a remote, `site`), the newest epoch that survives it. Waits for recovery."""
+        """By kind of failure (`process`, `host` and, with a remote, `site`), the newest epoch that survives it. Waits for recovery.
+
+        >>> run.safe["process"]
+        1
+        """
         return self._loop.ready().upkeep.safe()
 
     @property
@@ -113,7 +121,11 @@ class Run:
 
     @property
     def status(self) -> Status:
-        """How the run stands now; waits for nothing. `ns.open(home).status` is the same from outside."""
+        """How the run stands now; waits for nothing. `ns.open(home).status` is the same from outside.
+
+        >>> run.status.phase
+        'running'
+        """
         live, journal, stepping = self._loop.live(), self._starting.journal, self._loop.stepping
         with journal.lock:
             return status_of(journal.image, stepping.upkeep.safe() if stepping else self._recorded_safe(), live)
@@ -124,14 +136,28 @@ class Run:
 
     @property
     def lastProgress(self) -> Progress | None:  # noqa: N802 (PySpark's name)
+        """What the newest epoch did.
+
+        >>> run.lastProgress.numInputRows
+        1
+        """
         return self._loop.progress[-1] if self._loop.progress else None
 
     @property
     def recentProgress(self) -> list[Progress]:  # noqa: N802 (PySpark's name)
+        """What the latest epochs did, up to a thousand.
+
+        >>> [progress.epoch for progress in run.recentProgress]
+        [1]
+        """
         return list(self._loop.progress)
 
     def exception(self) -> NosyncError | None:
-        """Why the run ended, if it failed."""
+        """Why the run ended, if it failed.
+
+        >>> run.exception() is None
+        True
+        """
         return self._loop.error
 
     @checked(epoch="Pass at=.", version="Pass at=.", timestamp="Pass at=.")
@@ -140,7 +166,16 @@ class Run:
         recovery.
 
         `at` is the number of an epoch; a time (a datetime, "2026-05-01 21:05", "1 hour ago"), for the newest that was opened by then; or
-        "safe", for the newest that survives every configured failure."""
+        "safe", for the newest that survives every configured failure.
+
+        >>> run.view("spend", at=1).show()
+        +----+-----+
+        |user|spent|
+        +----+-----+
+        | ann|  3.5|
+        +----+-----+
+        <BLANKLINE>
+        """
         records = {view.name: record_of(view) for view in self._program.graph.views.values()}
         record = find_view(records, name)
         stepping = self._loop.ready()
@@ -173,7 +208,10 @@ class Run:
             Path(svg).write_text(drawn(picture, figures))
 
     def processAllAvailable(self) -> None:  # noqa: N802 (PySpark's name)
-        """Waits until all input that is there now has been processed, and sinks have it. Raises if the run failed, or was stopped."""
+        """Waits until all input that is there now has been processed, and sinks have it. Raises if the run failed, or was stopped.
+
+        >>> run.processAllAvailable()
+        """
         loop, seen = self._loop, self._loop.idle_rounds
         loop.wait_for(lambda: loop.idle_rounds >= seen + 2 or not loop.active)
         caught_up = loop.idle_rounds >= seen + 2
@@ -189,7 +227,11 @@ class Run:
 
     @checked()
     def awaitTermination(self, timeout: float | None = None) -> bool | None:  # noqa: N802 (PySpark's name)
-        """Waits until the run ends; with a timeout, says whether it has. Raises if the run failed."""
+        """Waits until the run ends; with a timeout, in seconds, says whether it has. Raises if the run failed.
+
+        >>> run.awaitTermination(timeout=0.01)
+        False
+        """
         self._loop.thread.join(timeout)
         self._raise()
         return None if timeout is None else not self._loop.thread.is_alive()

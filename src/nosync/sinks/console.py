@@ -8,7 +8,10 @@ from nosync.model.sink import Changes, Identity, Promise
 
 @checked(truncate="Leave it out: values are printed as they are.")
 def console(numRows: int = 20) -> "Console":  # noqa: N803 (Spark's name)
-    """Prints each epoch's first rows."""
+    """Prints each epoch's first rows.
+
+    >>> flow.sink("screen", purchases, ns.console(numRows=5))
+    """
     return Console(numRows)
 
 

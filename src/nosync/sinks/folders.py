@@ -43,19 +43,28 @@ def parquet(path: str | Path, mode: Mode = "changes", partitionBy: Columns = ())
     - `mode="state"`: the rows as of now, in `path/current`, replaced whole by each epoch that changes them.
 
     An epoch without a change leaves nothing. The folder belongs to one sink of one home for good: it is refused to any other.
+
+    >>> ns.parquet("out", mode="state", partitionBy="day")
+    ns.parquet("out", mode="state", partitionBy=['day'])
     """
     return _folder(path, "parquet", mode, partitionBy)
 
 
 @checked(**ELSEWHERE)
 def json(path: str | Path, mode: Mode = "changes", partitionBy: Columns = ()) -> "Folder":  # noqa: N803 (Spark's name)
-    """As `ns.parquet`, with one JSON object a line."""
+    """As `ns.parquet`, with one JSON object a line.
+
+    >>> flow.sink("lines", purchases, ns.json("lines", mode="append"))
+    """
     return _folder(path, "json", mode, partitionBy)
 
 
 @checked(**ELSEWHERE)
 def csv(path: str | Path, mode: Mode = "changes", partitionBy: Columns = ()) -> "Folder":  # noqa: N803 (Spark's name)
-    """As `ns.parquet`, with CSV: a line of names, then a row a line. Lists, maps and structures have no place there."""
+    """As `ns.parquet`, with CSV: a line of names, then a row a line. Lists, maps and structures have no place there.
+
+    >>> flow.sink("table", purchases, ns.csv("table"))
+    """
     return _folder(path, "csv", mode, partitionBy)
 
 

@@ -26,6 +26,10 @@ def foreachBatch(  # noqa: N802 (PySpark's name)
     `mode="update"`: of what changed, the new rows; what goes without a successor is not told (`ns.foreachEpoch` tells it, by `_diff`).
     `mode="append"`: refused where rows may be taken back. After a crash an epoch may come again, always the same: say `idempotent=True`
     if the function makes nothing of that, for example since it writes by the number of the epoch.
+
+    >>> def save(df, epoch):
+    ...     df.write.mode("overwrite").parquet(f"batches/{epoch}")
+    >>> flow.sink("batches", purchases, ns.foreachBatch(save, idempotent=True))
     """
     if mode not in ("update", "append"):
         hint = 'Pass "update" or "append". The whole result of now is ns.parquet(path, mode="state"), or run.view(name).'

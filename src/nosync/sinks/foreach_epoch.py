@@ -16,6 +16,8 @@ def foreachEpoch(function: Callable[[DataFrame, int], Any], idempotent: bool = F
 
     The changes are a DataFrame of the query's columns, `_epoch` and `_diff`. After a crash an epoch may come again, always the same:
     say `idempotent=True` if the function makes nothing of that.
+
+    >>> flow.sink("each", purchases, ns.foreachEpoch(lambda df, epoch: df.count()))
     """
     return ForeachEpoch(function, idempotent)
 

@@ -67,6 +67,9 @@ def files(
     `cleanSource`: "archive" moves files that no failure can ask for again to `sourceArchiveDir`, "delete" deletes them; "off" leaves them.
     `minFileAge`: a file is taken when it was last changed so long ago, for writers that do not move files in whole.
     A Parquet file that lacks a declared column is rejected; with Spark's `mergeSchema=True` the column is null.
+
+    >>> ns.files("in/*.csv", schema="user string, price double", header=True, maxFilesPerTrigger=1).format
+    'csv'
     """
     place = place_of(path)
     format = (format or format_said_by(place)).lower()

@@ -30,6 +30,12 @@ def memory(schema: str | StructType, removals: bool = False) -> "Memory":
 
     With a key (`flow.source(..., key=)`) adding replaces, and removing looks at the key alone. Rows that may be removed are counted by the
     flow, so that nothing is removed that is not there: that keeps them once more.
+
+    >>> events = ns.memory("user string, at timestamp")
+    >>> rows = flow.source("events", events)
+    >>> events.add([("ann", None), {"user": "bob"}])
+    >>> events
+    ns.memory("user string, at timestamp"), 2 rows waiting
     """
     return Memory(schema, append_only=not removals)
 

@@ -16,7 +16,10 @@ from nosync.model.source import Slice, Taken
 
 @checked(numPartitions="Leave it out: Spark spreads the rows.")
 def rate(rowsPerSecond: int = 1) -> "Rate":  # noqa: N803 (Spark's name)
-    """Rows `timestamp timestamp, value bigint`, as Spark's own rate source; it goes on where it stopped."""
+    """Rows `timestamp timestamp, value bigint`, as Spark's own rate source; it goes on where it stopped.
+
+    >>> ticks = flow.source("ticks", ns.rate(rowsPerSecond=10))
+    """
     if rowsPerSecond < 1:
         raise Invalid(f"rowsPerSecond={rowsPerSecond} makes no rows", hint="Pass 1 or more.")
     return Rate(rowsPerSecond)
