@@ -132,7 +132,7 @@ def _check_of(hint: Any) -> tuple[str, Fits] | None:
         return " or ".join(f'"{one}"' for one in allowed), lambda value: value in allowed
     if sort in CHECKED:
         return CHECKED[sort]
-    if not isinstance(sort, type) or Protocol in sort.__bases__ or sort.__name__ == "DataFrame":
+    if hint is Any or not isinstance(sort, type) or Protocol in sort.__bases__ or sort.__name__ == "DataFrame":
         return None
     if issubclass(sort, os.PathLike):
         return CHECKED[os.PathLike]
