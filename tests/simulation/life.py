@@ -187,7 +187,7 @@ class Life:
         """What the step returned; None if it is not at its end. Raises what it raised."""
         task = self.tasks.get(name)
         if task is None:
-            task = self.tasks[name] = Task(self.threads[name])
+            task = self.tasks[name] = Task(self.threads[name], self.world.newest())
         try:
             result = self.world.tasks.resume(task)
         except BaseException:

@@ -38,7 +38,7 @@ def _blind(kind: type, method: str, when: Callable[[str], bool], answer: Any) ->
     return patch.object(kind, method, changed)
 
 
-@mutation(576)
+@mutation(23)
 def the_home_is_not_asked_for_newer_runs() -> Any:
     return _blind(Cache, "exists", lambda name: name.startswith(RUNS), lambda *_: False)
 
@@ -139,7 +139,7 @@ def torn_layers_are_believed() -> Any:
     return patch.object(life, "doubtful", lambda *_: frozenset())
 
 
-@mutation(37)
+@mutation(61)
 def no_intent_is_recorded_before_a_release() -> Any:
     def intend(self: Any, sink: str, done: int) -> bool:
         due = min(self.due(sink), done + 1)

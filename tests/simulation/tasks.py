@@ -20,12 +20,14 @@ ROOMS = ("nosync.journal", "nosync.tiers", "nosync.duties", "nosync.recovery", "
 
 
 class Task:
-    """A step under way. `waits_for` is the lock that it cannot go on without; `newest` the newest run when it last touched a store."""
+    """A step under way. `waits_for` is the lock that it cannot go on without; `newest` the newest run when it began, or last touched a
+    store.
+    """
 
-    def __init__(self, act: Callable[[], object]) -> None:
+    def __init__(self, act: Callable[[], object], newest: int = 0) -> None:
         self.greenlet = greenlet(act)
         self.waits_for: Lock | None = None
-        self.newest = 0
+        self.newest = newest
         self.killed = False
 
     @property
