@@ -23,7 +23,7 @@ from .reach import Reached, Test
 from .targets import PACKAGE
 
 CPU_SECONDS = 2  # more than a test takes without the change, several times over: a mutant that needs it hangs
-WALL_SECONDS = 600
+CHECK_SECONDS, WALL_SECONDS = 600, 120
 MOST_SECONDS = 4  # of tests that one mutant is shown to
 CONTROLS = 300
 SURVIVED = "survived"
@@ -116,7 +116,7 @@ class Runner:
 
     def __init__(self, functions: Functions, tests: Tests, reached: Reached, known: Iterable[Finding]) -> None:
         self.functions, self.tests, self.reached = functions, tests, reached
-        self.noticed = Counter((finding.name.partition("::")[0], finding.test) for finding in known)  # by file and test, how often
+        self.noticed = Counter((finding.name.partition("::")[0], finding.by) for finding in known)  # by file and test, how often
 
     def check(self) -> None:
         """Raises where another tree's package was imported, or tests fail although nothing was changed: nothing would mean anything."""
@@ -124,7 +124,7 @@ class Runner:
             raise RuntimeError(f"nothing was imported from {PACKAGE}")
         seconds = self.reached.seconds
         names = sorted((name for name in seconds if name in self.tests.named and name not in self.reached.failed), key=seconds.__getitem__)
-        failing = in_a_copy(lambda: self._failing(names[:CONTROLS]), WALL_SECONDS)
+        failing = in_a_copy(lambda: self._failing(names[:CONTROLS]), CHECK_SECONDS)
         if failing != SURVIVED:
             raise RuntimeError(f"{failing} fails although nothing was changed")
 
@@ -136,7 +136,7 @@ class Runner:
             by += f" in {names[int.from_bytes(running[:])]}"
         running.close()
         found = Finding(mutant.name, "" if by == SURVIVED else by, len(names), mutant.within, self.reached.against(mutant))
-        self.noticed[mutant.file, found.test] += 1
+        self.noticed[mutant.file, found.by] += 1
         return found
 
     def chosen(self, mutant: Mutant, first: str) -> list[str]:
