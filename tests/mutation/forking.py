@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 MEMORY_BYTES = 3 << 30
-STILL_SECONDS = 10.0  # without any use of the processor: it waits for something that never comes
+STILL_SECONDS = 20.0  # without any use of the processor: it waits for something that never comes
 OUT_OF_TIME = "out of time"
 DIED = "died"
 FAILED = "failed: "
@@ -59,9 +59,14 @@ def _heard(reading: int, copy: int, wall_seconds: float) -> str:
 
 
 def _ticks(process: int) -> int:
-    """Of the processor, that it and the processes it waited for have had."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15]))
+    """Of the processor, that it and all processes that it has started have had."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        threads = Path(f"/proc/{process}/task").glob("*/children")
+        children = [int(child) for thread in threads for child in thread.read_text().split()]
+    except OSError:  # gone meanwhile
+        return 0
+    return sum(map(int, fields[11:15])) + sum(map(_ticks, children))
 
 
 def _be_the_copy(act: Callable[[], str], writing: int) -> None:

@@ -116,6 +116,7 @@ class Runner:
 
     def __init__(self, functions: Functions, tests: Tests, reached: Reached, known: Iterable[Finding]) -> None:
         self.functions, self.tests, self.reached = functions, tests, reached
+        self.unsteady = set[str]()
         self.noticed = Counter((finding.name.partition("::")[0], finding.by) for finding in known)  # by file and test, how often
 
     def check(self) -> None:
@@ -129,20 +130,33 @@ class Runner:
             raise RuntimeError(f"{failing} fails although nothing was changed")
 
     def show(self, mutant: Mutant, before: Finding | None) -> Finding:
-        names = self.chosen(mutant, before.test if before else "")
-        running = mmap.mmap(-1, 8)  # shared with the copy: the number of the test that is running there
-        by = in_a_copy(lambda: self._noticed(mutant, names, running), WALL_SECONDS) if names else SURVIVED
-        if by in (OUT_OF_TIME, DIED):
-            by += f" in {names[int.from_bytes(running[:])]}"
-        running.close()
-        found = Finding(mutant.name, "" if by == SURVIVED else by, len(names), mutant.within, self.reached.against(mutant))
-        self.noticed[mutant.file, found.by] += 1
-        return found
+        first = before.test if before else ""
+        names = self.chosen(mutant, first)
+        by, test = self._answer(mutant, names)
+        while by in (OUT_OF_TIME, DIED) and not self._passes_alone(test):
+            self.unsteady.add(test)
+            names = self.chosen(mutant, first)
+            by, test = self._answer(mutant, names)
+        noticed = {SURVIVED: "", OUT_OF_TIME: f"{by} in {test}", DIED: f"{by} in {test}"}.get(by, by)
+        self.noticed[mutant.file, noticed] += 1
+        return Finding(mutant.name, noticed, len(names), mutant.within, self.reached.against(mutant))
+
+    def _answer(self, mutant: Mutant, names: list[str]) -> tuple[str, str]:
+        """Of the tests, and the one that was running last."""
+        if not names:
+            return SURVIVED, ""
+        with mmap.mmap(-1, 8) as running:  # shared with the copy: the number of the test that is running there
+            by = in_a_copy(lambda: self._noticed(mutant, names, running), WALL_SECONDS)
+            return by, names[int.from_bytes(running[:])]
+
+    def _passes_alone(self, name: str) -> bool:
+        """Without any change: a test that hangs by itself, or waits too long for a busy machine, notices nothing."""
+        return in_a_copy(lambda: self._failing([name]), WALL_SECONDS) == SURVIVED
 
     def chosen(self, mutant: Mutant, first: str) -> list[str]:
         """The test that noticed it before, those that notice most of its file for their time, those of its room, all others that run it."""
         seconds_of, near = self.reached.seconds, f"tests/{mutant.file.partition('/')[0]}/"
-        names = [name for name in self.reached.tests(mutant) if name in self.tests.named]
+        names = [name for name in self.reached.tests(mutant) if name in self.tests.named and name not in self.unsteady]
         use = {name: self.noticed[mutant.file, name] / max(seconds_of[name], 0.001) for name in names}
         names.sort(key=lambda name: (name != first, -use[name], not name.startswith(near)))
         found, seconds = [], 0.0
