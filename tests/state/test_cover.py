@@ -7,7 +7,9 @@ import pytest
 
 from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
-from nosync.state.cover import cover
+from nosync.model.shards import shard_ranges
+from nosync.state.cover import cover, overlapping
+from nosync.state.leaves import leaf_layers, within
 
 
 def layer(lower: int, upper: int) -> LayerInfo:
@@ -60,3 +62,23 @@ def test_any_history_of_merges_holds_every_changed_epoch_once(seed: int) -> None
         held = [epoch for epoch in changed for part in chosen if part.lower <= epoch < part.upper]
         assert held == [epoch for epoch in changed if epoch <= at]
         assert all(older.upper <= newer.lower for newer, older in pairwise(chosen))
+
+
+def test_layers_are_asked_that_hold_some_of_the_hashes() -> None:
+    halves, quarters = shard_ranges(2), shard_ranges(4)
+    covers = {halves[0]: (layer(2, 3), layer(1, 2)), halves[1]: (layer(4, 5),)}
+    assert ranges(overlapping(covers, quarters[1])) == [(2, 3), (1, 2)]
+    assert ranges(overlapping(covers, quarters[2])) == [(4, 5)]
+    assert ranges(overlapping(covers, ALL_HASHES)) == [(2, 3), (1, 2), (4, 5)]
+
+
+def test_a_leaf_contains_no_other_layer() -> None:
+    spans = [(1, 2), (2, 3), (3, 5), (5, 6), (1, 3), (2, 6), (6, 9), (6, 7), (8, 9), (7, 10), (11, 14), (12, 15)]
+    found = leaf_layers([layer(*span) for span in spans])
+    assert ranges(tuple(found)) == [(1, 2), (2, 3), (3, 5), (5, 6), (6, 7), (8, 9), (11, 14), (12, 15)]
+    assert ranges(tuple(leaf_layers([layer(2, 4), layer(1, 4), layer(2, 5)]))) == [(2, 4)]
+    assert len(leaf_layers([layer(1, 2), layer(1, 2)])) == 1 and leaf_layers([]) == []
+
+
+def test_epochs_lie_within_those_of_a_layer_that_begins_and_ends_with_them_at_the_latest() -> None:
+    assert [within(layer(2, 4), layer(*span)) for span in ((2, 4), (1, 5), (3, 4), (2, 3))] == [True, True, False, False]

@@ -31,7 +31,7 @@ def cover(layers: Iterable[LayerInfo], at: Epoch) -> tuple[LayerInfo, ...]:
     cursor = at + 1
     chosen = []
     for layer in sorted(layers, key=lambda layer: (-layer.upper, layer.lower, layer.path)):
-        if layer.upper <= cursor and layer.lower < cursor:
+        if layer.upper <= cursor:
             chosen.append(layer)
             cursor = layer.lower
     return tuple(chosen)
