@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass, field
 from itertools import groupby
 from multiprocessing.sharedctypes import Synchronized
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import moto.server  # noqa: F401  (imported here once, not by a fixture in every copy)
@@ -25,6 +26,7 @@ from .running import Findings, Runner, Tests, functions_loaded
 from .targets import PACKAGE, ROOMS, ROOT, TESTS, chosen, files_of
 
 CACHE = ROOT / ".mutation"
+MEMORY = Path("/dev/shm")  # where an fsync costs nothing: no test of these asks what a disk keeps
 
 
 @dataclass
@@ -39,13 +41,15 @@ class Mutating:
         rooms = {room: mutants_in(PACKAGE, files) for room, files in chosen(self.options.only).items()}
         mutants = [mutant for room in rooms.values() for mutant in room]
         quick = [item for item in session.items if "spark" not in getattr(item, "fixturenames", ())]
-        functions, tests, findings = functions_loaded(), Tests(quick), Findings(CACHE)
+        functions, tests, findings = functions_loaded(), Tests(quick, not self.options.by), Findings(CACHE)
         settle_memory()
         reached = Reach(CACHE, say, self.options.retrace).of(tests.groups)
         say(*(f"fails without any change, and is left out: {name}" for name in reached.failed))
         runner = Runner(functions, tests, reached, findings.known.values())
         runner.check()
         self._show(mutants, runner, findings)
+        if self.options.by:
+            return True
         findings = Findings(CACHE)
         tell(mutants, findings, self.judged)
         counts = {room: count(found, findings.known, self.judged) for room, found in rooms.items()}
@@ -84,7 +88,11 @@ class Mutating:
             if number >= len(functions):
                 return
             for mutant in functions[number]:
-                findings.add(runner.show(mutant, findings.known.get(mutant.name)))
+                found = runner.show(mutant, findings.known.get(mutant.name))
+                if found.by or not self.options.by:
+                    findings.add(found)
+                else:
+                    say(f"survived {found.tests} tests: {described(mutant)}")
             before, shown = shown, shown + len(functions[number])
             if shown // 100 > before // 100:
                 say(f"{shown} shown, {time.monotonic() - started:.0f} s; now {functions[number][0].file}")
@@ -122,6 +130,7 @@ def main() -> int:
     asked.add_argument("--retrace", action="store_true", help="find out again which tests run which lines")
     asked.add_argument("--unjudged", action="store_true", help="do not show what is judged equivalent")
     asked.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="how many show mutants at once")
+    asked.add_argument("--by", nargs="+", help="files of tests: a quick look at what these notice; what survives them stays unknown")
     asked.add_argument("--known", action="store_true", help="show nothing, say what is known by file")
     options = asked.parse_args()
     if not chosen(options.only):
@@ -133,8 +142,8 @@ def main() -> int:
     os.chdir(ROOT)
     plugin = Mutating(options)
     flags = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--no-header", "--basetemp"]
-    with TemporaryDirectory(prefix="mutation-") as folder:
-        code = pytest.main([*flags, f"{folder}/tests", *TESTS], plugins=[plugin])
+    with TemporaryDirectory(prefix="mutation-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        code = pytest.main([*flags, f"{folder}/tests", *(options.by or TESTS)], plugins=[plugin])
     return int(code) or plugin.code
 
 

@@ -6,6 +6,7 @@ older than the code: then a mutant is shown to fewer tests than would meet it, n
 
 import ast
 import json
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -73,10 +74,16 @@ class Reach:
             if part["failed"]:  # or never tried
                 self.kept = {old: found for old, found in self.kept.items() if old.partition(" ")[0] != group}
                 self.kept[key] = self._traced({name: tests[name] for name in part["failed"]}, places, part)
-                self.path.write_text(json.dumps(self.kept))
+                self._keep()
                 self.say(f"traced {group}")
             reached.add(self.kept[key], digest)
         return reached
+
+    def _keep(self) -> None:
+        """Another run may read it meanwhile."""
+        written = self.path.with_suffix(f".{os.getpid()}")
+        written.write_text(json.dumps(self.kept))
+        written.replace(self.path)
 
     def _traced(self, tests: dict[str, Test], places: Places, part: dict[str, Any]) -> dict[str, Any]:
         known = Reached(part["lines"], seconds=part["seconds"])

@@ -78,20 +78,20 @@ class Findings:
 
 
 class Tests:
-    """All tests, by name."""
+    """All tests, by name; with simulated histories, or without."""
 
-    def __init__(self, items: Sequence[pytest.Item]) -> None:
+    def __init__(self, items: Sequence[pytest.Item], simulated: bool = True) -> None:
         self.groups: dict[str, dict[str, Test]] = {}
         for item in items:
-            far = items[0] if items[0].path.parent != item.path.parent else items[-1]
-            self.groups.setdefault(item.nodeid.partition("::")[0], {})[item.nodeid] = partial(_passes, item, far)
-        self.groups[HISTORIES] = {name: partial(_holds, act) for name, act in histories().items()}
+            self.groups.setdefault(item.nodeid.partition("::")[0], {})[item.nodeid] = partial(_passes, item)
+        if simulated:
+            self.groups[HISTORIES] = {name: partial(_holds, act) for name, act in histories().items()}
         self.named = {name: test for tests in self.groups.values() for name, test in tests.items()}
 
 
-def _passes(item: pytest.Item, far: pytest.Item) -> bool:
-    """What the whole session shares, such as servers, stays up: as if a test of another folder came next."""
-    return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=far))
+def _passes(item: pytest.Item) -> bool:
+    """What the whole session shares, such as servers, stays up: it is all that the next test will need."""
+    return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=item.session))  # type: ignore[arg-type]
 
 
 def _holds(history: Callable[[], object]) -> bool:
