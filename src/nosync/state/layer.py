@@ -214,7 +214,7 @@ def bits(array: pa.Array) -> npt.NDArray[Any] | None:
     data = array.buffers()[1]
     width = kind.bit_width // 8
     dtype = np.dtype(f"u{width}" if pa.types.is_unsigned_integer(kind) else f"i{width}")
-    if data is None or len(array) == 0:
+    if len(array) == 0:
         return np.empty(0, dtype=dtype)
     view: npt.NDArray[Any] = np.frombuffer(data, dtype=dtype, count=len(array), offset=array.offset * width)
     return view
@@ -250,7 +250,7 @@ def equal_rows_at(left: Sequence[pa.Array], left_index: Index, right: Sequence[p
 
 def _sieved(block: pa.RecordBatch) -> pa.RecordBatch:
     hashes: Hashes = block.column(0).to_numpy(zero_copy_only=True)
-    return block.append_column(pa.field(BLOOM, pa.uint8()), bloom_of(hashes)) if block.num_rows else block
+    return block.append_column(pa.field(BLOOM, pa.uint8()), bloom_of(hashes))
 
 
 def _write_blocks(
