@@ -11,11 +11,14 @@ from nosync.journal.entries import (
     Computed,
     Declared,
     Entry,
+    Keeping,
     Merged,
     Opened,
+    Pinned,
     Reached,
     Released,
     Releasing,
+    Rescaled,
     Restored,
     RolledBack,
     Skipped,
@@ -24,8 +27,10 @@ from nosync.journal.entries import (
     TakenOver,
     Thinned,
     Trimmed,
+    Unpinned,
 )
-from nosync.journal.image import RECENT, Begun, Image, fold, from_text, to_text
+from nosync.journal.image import RECENT, Begun, Image, fold
+from nosync.journal.image_text import from_text, to_text
 from nosync.model.layers import LayerInfo
 from nosync.model.retention import Kept
 from nosync.model.shards import shard_ranges
@@ -183,6 +188,11 @@ def everything() -> Image:
             Skipped("s", {"f": 3}, 0.0),
             Swept(7, 2),
             Thinned(2, (1,)),
+            Keeping("all for 1d"),
+            Pinned("report", 3),
+            Pinned("dropped", 2),
+            Unpinned("dropped"),
+            Rescaled(5, 4, 0.0),
             Opened(5, 0.0, {"s": {"upper": 9}}),
         ]
     )
