@@ -90,7 +90,9 @@ def test_a_layer_of_some_size_has_filters_and_blocks_without_rows_have_none(tmp_
     assert layer.schema.names == ["_hash", "n"]
     if layer.with_bloom:
         for number in (0, 1):
-            assert (layer.bloom(number) == words_of(bloom_of(layer.hashes(number)).to_numpy())).all()
+            words, first, last = layer.bloom(number)
+            assert (words == words_of(bloom_of(layer.hashes(number)).to_numpy())).all()
+            assert (first, last) == (layer.hashes(number)[0], layer.hashes(number)[-1])
 
 
 def test_what_the_system_cannot_read_is_corrupt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
