@@ -105,7 +105,7 @@ def test_a_record_comes_back_as_it_was(record: ViewRecord) -> None:
 def test_a_missing_layer_is_reported_by_name(home: ns.Home) -> None:
     (home.path / "layers/2-diffs").unlink()
     with pytest.raises(ns.Corrupt, match="2-diffs"):
-        home.view("rows")
+        home.view("rows").to_arrow()
     assert home.view("rows", at=1).num_rows == 3
 
 

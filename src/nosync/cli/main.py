@@ -17,6 +17,7 @@ from nosync.cli.rescale import rescale
 from nosync.cli.run import run
 from nosync.cli.show import show
 from nosync.cli.skip import skip
+from nosync.cli.sql import sql
 from nosync.cli.status import status
 from nosync.cli.watch import watch
 from nosync.model.arguments import did_you_mean
@@ -65,5 +66,5 @@ def main() -> None:
     """
 
 
-for command in (run, status, show, watch, list_homes, explain, fsck, skip, rescale, completion):
+for command in (run, status, show, watch, list_homes, explain, fsck, skip, rescale, sql, completion):
     main.add_command(command)

@@ -10,6 +10,7 @@ from nosync.bridge.arrow import arrow_schema
 from nosync.bridge.catalyst import Catalyst, Java, data_type, items, kind
 from nosync.bridge.frames import analyzed, optimized
 from nosync.bridge.placeholders import register
+from nosync.compile.placing import hashed_by
 from nosync.compile.query import Query, Rules
 from nosync.compile.refusal import check_analyzed, check_optimised, check_rewritten, no_late_rows, not_final
 from nosync.compile.rewrites.ranked_joins import rank_joins
@@ -81,6 +82,7 @@ class Compiler:
         payload = arrow_schema(_numbered(query.schema), f'view "{name}"')
         if backing is None:
             node.feed, node.payload = _rows_feed(self.catalyst, body), payload
+            node.hashed = hashed_by(body)
         check(node)
         self.graph.operators += compiled.operators
         self.graph.statics += compiled.statics

@@ -36,7 +36,7 @@ class SourceNode:
 @dataclass(eq=False, slots=True)
 class ViewNode:
     """A named view. `backing` says which columns of an accumulate operator are its rows; without one it keeps rows of its own, under the
-    name `kept` (else a name after the view's).
+    name `kept` (else a name after the view's). `hashed`: the columns that say where its rows lie, in order, if they are known.
     """
 
     name: str
@@ -46,6 +46,7 @@ class ViewNode:
     feed: Branch | None = None
     payload: pa.Schema | None = None
     kept: str = ""
+    hashed: tuple[int, ...] = ()
 
     @property
     def placed(self) -> bool:

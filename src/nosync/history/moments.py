@@ -14,10 +14,12 @@ from nosync.model.moment import At, Moment, moment_of
 def epoch_at(
     at: At, image: Image, past: Callable[[], Iterable[Opened]], safe: Callable[[], Epoch], clock: Callable[[], float] = time.time
 ) -> Epoch | None:
-    """The epoch meant; None for the newest. Of a time it is the newest computed one that was opened by then.
+    """The epoch meant; None for the newest. Of a time it is the newest computed one that was opened by then; names of pins come first.
 
     `past` gives the openings that the image has forgotten. It is asked only for times before those: that costs O(history).
     """
+    if isinstance(at, str) and at in image.pins:
+        return image.pins[at]
     meant = moment_of(at, clock())
     if meant == "safe":
         return safe()

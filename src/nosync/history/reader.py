@@ -18,7 +18,7 @@ def rows(view: ViewRecord, cover: Sequence[Layer], owns_whole: bool = False) -> 
     if cover:
         for block in scan(cover, view.kind):
             found = True
-            yield _finished(view, block) if view.spec else _repeated(view, block)
+            yield _finished(view, block) if view.spec else repeated(view, block)
     if view.spec is not None and view.spec.whole and owns_whole and not found:
         nothing = Groups(np.array([42], np.uint64), [], np.zeros(1, np.int64), {}, {})
         yield _batch(view, view.spec.finish(nothing))
@@ -26,14 +26,19 @@ def rows(view: ViewRecord, cover: Sequence[Layer], owns_whole: bool = False) -> 
 
 def _finished(view: ViewRecord, block: pa.RecordBatch) -> pa.RecordBatch:
     assert view.spec is not None
-    groups = from_batch(block, len(view.spec.keys), view.spec.best)
+    return of_groups(view, from_batch(block, len(view.spec.keys), view.spec.best))
+
+
+def of_groups(view: ViewRecord, groups: Groups) -> pa.RecordBatch:
+    """The rows that groups are in the view."""
+    assert view.spec is not None
     columns = [*groups.keys, *view.spec.finish(groups)]
     return _batch(view, [columns[i] for i in view.columns])
 
 
-def _repeated(view: ViewRecord, block: pa.RecordBatch) -> pa.RecordBatch:
+def repeated(view: ViewRecord, block: pa.RecordBatch) -> pa.RecordBatch:
     """Each row as often as it occurs."""
-    counts = block.column(COUNT).to_numpy()
+    counts = np.maximum(block.column(COUNT).to_numpy(), 0)
     columns = [block.column(f"c{i}") for i in range(len(view.schema))]
     if not columns:
         return pa.RecordBatch.from_pylist([{}] * int(counts.sum()), schema=view.schema)

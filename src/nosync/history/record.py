@@ -14,16 +14,28 @@ from nosync.model.layers import Kind
 
 @dataclass(frozen=True, slots=True)
 class ViewRecord:
-    """A view's schema and the trace whose state holds its rows. With `spec`, the rows are `columns` of its keys and results."""
+    """A view's schema and the trace whose state holds its rows. With `spec`, the rows are `columns` of its keys and results; without it
+    they lie by the hash of the columns `keys`, as far as that is known.
+    """
 
     schema: pa.Schema
     trace: TraceName
     kind: Kind
     spec: Accumulation | None = None
     columns: tuple[int, ...] = ()
+    keys: tuple[int, ...] = ()
+
+    @property
+    def hashed(self) -> tuple[int, ...] | None:
+        """Which columns of the view its rows lie by, in order; None where that is not known."""
+        if self.spec is None:
+            return self.keys or None
+        places = {key: column for column, key in enumerate(self.columns)}
+        wanted = range(len(self.spec.keys))
+        return tuple(places[key] for key in wanted) if wanted and places.keys() >= set(wanted) else None
 
     def to_json(self) -> dict[str, Any]:
-        text: dict[str, Any] = {"schema": _pack(self.schema), "trace": self.trace, "kind": self.kind}
+        text: dict[str, Any] = {"schema": _pack(self.schema), "trace": self.trace, "kind": self.kind, "keys": list(self.keys)}
         if self.spec is not None:
             text["columns"] = list(self.columns)
             text["spec"] = {
@@ -41,8 +53,11 @@ class ViewRecord:
         schema = _unpack(text["schema"])
         if not all(type(text[name]) is str for name in ("trace", "kind")) or text["kind"] not in ("upserts", "diffs"):
             raise ValueError("no trace keeps the rows")
+        hashed = tuple(text["keys"])
+        if not all(type(index) is int and 0 <= index < len(schema) for index in hashed):
+            raise ValueError("a key is none of the columns")
         if "spec" not in text:
-            return ViewRecord(schema, text["trace"], text["kind"])
+            return ViewRecord(schema, text["trace"], text["kind"], keys=hashed)
         spec = text["spec"]
         results = tuple(
             Result(function, tuple(inputs), type, overflow, words)

@@ -125,12 +125,8 @@ class Step:
 
 def advance(spec: Accumulation, cover: Sequence[Layer], change: Groups) -> Step:
     """Adds a collapsed change to the state. `after` is what the new layer holds."""
-    found = lookup(cover, change.hashes, change.keys)
+    before, bloom = state_of(spec, cover, change.hashes, change.keys)
     best = spec.best
-    before = Groups(change.hashes, change.keys, found.additive("n"), {}, {})
-    names = [name for name in found.names if name not in best and name != "n" and not _structural(name)]
-    before.additive = {name: found.additive(name) for name in names}
-    before.best = {name: found.best(name, type) for name, type in best.items()}
     after = Groups(change.hashes, change.keys, before.n + change.n, dict(before.additive), {})
     for name, column in change.additive.items():
         old = before.additive.get(name)
@@ -141,7 +137,17 @@ def advance(spec: Accumulation, cover: Sequence[Layer], change: Groups) -> Step:
     after.additive = normalise(spec, after.additive)
     for name, type in best.items():
         after.best[name] = _better(name, before.best[name], change.best.get(name, pa.nulls(len(change), type)))
-    return Step(before, after, found.bloom)
+    return Step(before, after, bloom)
+
+
+def state_of(spec: Accumulation, cover: Sequence[Layer], hashes: np.ndarray, keys: list[pa.Array]) -> tuple[Groups, BloomUse]:
+    """The groups with these keys, as a cover has them, and what Bloom filters did. Hashes ascend."""
+    found, best = lookup(cover, hashes, keys), spec.best
+    groups = Groups(hashes, keys, found.additive("n"), {}, {})
+    names = [name for name in found.names if name not in best and name != "n" and not _structural(name)]
+    groups.additive = {name: found.additive(name) for name in names}
+    groups.best = {name: found.best(name, type) for name, type in best.items()}
+    return groups, found.bloom
 
 
 def _structural(name: str) -> bool:

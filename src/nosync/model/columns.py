@@ -2,6 +2,7 @@
 
 DIFF = "_diff"  # how often a row is added; negative where it is removed
 EPOCH = "_epoch"  # the epoch in which a row came
+TIME = "_time"  # when the epoch was opened in which a row came
 HASH = "_hash"  # of the key: decides the shard
 ROW = "_row"  # in diffs: the hash of the whole row, or its rank where rows are kept in order
 COUNT = "_count"  # in diffs: how often a row is there, signed

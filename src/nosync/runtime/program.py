@@ -154,5 +154,5 @@ def _doubt(node: Operator | ViewNode, fresh: Sequence[Operator | ViewNode]) -> s
 def record_of(view: ViewNode) -> ViewRecord:
     schema = arrow_schema(view.schema, f'view "{view.name}"')
     if view.backing is None:
-        return ViewRecord(schema, view.trace, "diffs")
+        return ViewRecord(schema, view.trace, "diffs", keys=view.hashed)
     return ViewRecord(schema, view.trace, "upserts", view.backing.node.spec, tuple(view.backing.columns))

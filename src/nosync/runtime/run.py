@@ -7,7 +7,7 @@ from typing import Self
 from pyspark.sql import DataFrame, SparkSession
 
 from nosync.graph.traces import feeders
-from nosync.history.home import Past, covers_at, find_view
+from nosync.history.home import Home, Past, covers_at, find_view
 from nosync.history.moments import epoch_at
 from nosync.history.status import recorded_safe, status_of
 from nosync.model.arguments import checked
@@ -30,7 +30,7 @@ from nosync.runtime.rescaling import check_shards
 from nosync.runtime.starting import begin
 from nosync.runtime.takeover import Takeover
 from nosync.runtime.trigger import Trigger
-from nosync.spark.read import view_frame
+from nosync.spark.read import steps_frame, view_frame
 from nosync.store.objects import open_remote
 
 
@@ -186,6 +186,25 @@ class Run:
         stepping.bring(covers)
         schema = self._program.graph.views[name].schema
         return view_frame(self.spark, str(stepping.home), record, covers, stepping.shards, schema)
+
+    def changes(self, name: str, since: At = None, until: At = None) -> DataFrame:
+        """What the epochs after `since` (else all) up to `until` (else the newest) have added to a view and taken from it: its columns with
+        `_epoch`, `_time` and `_diff`. What is not kept by itself counts among the next epoch that is. Waits for recovery.
+        """
+        home = self._opened()
+        found = home.steps(name, since, until)
+        for step in found:
+            home.bring(step)
+        return steps_frame(self.spark, str(home.path), home.record(name), found, self._program.graph.views[name].schema)
+
+    def history(self) -> DataFrame:
+        """One row an epoch: when it was opened, from which slices, rows in and out, layers and bytes, and which failures it survives."""
+        return self.spark.createDataFrame(self._opened().history())
+
+    def _opened(self) -> Home:
+        """The home as a reader sees it, with the remote behind it."""
+        stepping = self._loop.ready()
+        return Home(stepping.home, stepping.remote)
 
     def rescale(self, shards: int) -> Epoch:
         """Cuts the flow into so many shards, more or fewer, from the next epoch on; gives that epoch. The stream waits for nothing, and

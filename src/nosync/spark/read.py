@@ -1,24 +1,25 @@
 """A view as a DataFrame: one task a shard reads the layers of its cover, whenever the DataFrame is used."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from nosync.bridge.arrow import arrow_schema
+from nosync.history.changes import Change, batches
 from nosync.history.reader import rows
 from nosync.history.record import ViewRecord
-from nosync.model.columns import COUNT, DIFF, EPOCH
+from nosync.model.columns import COUNT, DIFF, EPOCH, TIME
 from nosync.model.errors import Corrupt
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import Covers, LayerInfo
 from nosync.model.shards import shard_ranges
 from nosync.recovery.suspicion import suspect
 from nosync.spark.task import LAYERS, emitted
-from nosync.state.cover import slices
+from nosync.state.cover import Slice, slices
 from nosync.state.layer import Layer, verify
 from nosync.state.slicing import opened
 from nosync.store.disk import LocalDisk
@@ -85,3 +86,32 @@ def changes_frame(spark: SparkSession, home: str, epoch: Epoch, columns: StructT
     schema = StructType([*fields, StructField(EPOCH, LongType()), StructField(DIFF, LongType())])
     count = max(len(layers), 1)
     return spark.range(0, len(layers), 1, count).mapInArrow(ChangesTask(home, epoch, layers, arrow_schema(schema, "the sink")), schema)
+
+
+@dataclass(frozen=True)
+class StepsTask:
+    """Reads the steps whose numbers it is given."""
+
+    home: str
+    view: ViewRecord
+    steps: tuple[Change, ...]
+    schema: pa.Schema
+
+    def __call__(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                for found in batches(self.view, self.steps[number], self._open):
+                    yield from emitted(self.schema, found.columns)
+
+    def _open(self, parts: Sequence[Slice]) -> list[Layer]:
+        return opened(parts, lambda info: _verified(self.home, info))
+
+
+def steps_frame(spark: SparkSession, home: str, view: ViewRecord, steps: Sequence[Change], columns: StructType) -> DataFrame:
+    """What some epochs add to a view and take from it, with `_epoch`, `_time` and `_diff`."""
+    fields = [StructField(field.name, field.dataType) for field in columns.fields]
+    said = [StructField(EPOCH, LongType()), StructField(TIME, TimestampType()), StructField(DIFF, LongType())]
+    schema = StructType([*fields, *said])
+    parts = min(max(len(steps), 1), spark.sparkContext.defaultParallelism * 2)
+    task = StepsTask(home, view, tuple(steps), arrow_schema(schema, "the changes"))
+    return spark.range(0, len(steps), 1, parts).mapInArrow(task, schema)

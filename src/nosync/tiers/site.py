@@ -25,7 +25,7 @@ from nosync.model.safety import Standing
 from nosync.model.store import Disk, Remote, Uploader
 from nosync.state.cover import cover
 from nosync.state.leaves import leaf_layers, within
-from nosync.tiers.placed import layers_there
+from nosync.tiers.placed import layers_there, uncovered
 
 REQUESTS_A_RECORD, REQUESTS_A_LAYER = 3, 2  # look, write, look; write, ask for the size
 PATIENT_BYTES = 256 << 20
@@ -324,13 +324,6 @@ def collapsing(
 def _cross(one: LayerInfo, other: LayerInfo) -> bool:
     """Whether two layers share epochs and neither contains the other."""
     return one.lower < other.upper and other.lower < one.upper and not within(one, other) and not within(other, one)
-
-
-def uncovered(layers: Iterable[LayerInfo], placed: set[str]) -> list[LayerInfo]:
-    """The leaf layers of a trace whose updates are not there, oldest first."""
-    known = list(layers)
-    there = cover([layer for layer in known if layer.path in placed], max((layer.upper for layer in known), default=NO_EPOCH))
-    return [leaf for leaf in leaf_layers(known) if not any(within(leaf, layer) for layer in there)]
 
 
 def spans(layers: Iterable[LayerInfo], placed: set[str], since: Epoch) -> set[tuple[Epoch, Epoch]]:
