@@ -165,7 +165,8 @@ def test_a_merge_refuses_what_has_changed(quick: SparkSession, tmp_path: Path, f
     layers = [layer_of(home, "customers/aggregate", 0, epoch) for epoch in range(EPOCHS, 0, -1)]
     flip_a_count(home, layers[1])
     with pytest.raises(ns.Corrupt, match="block 0 of layer"):
-        merge(str(home), "orders", "9.x", {"layers": [layer.to_json() for layer in layers], "bottom": True})
+        order = {"layers": [layer.to_json() for layer in layers], "range": "0-7", "slices": ["0-7"] * EPOCHS, "bottom": True}
+        merge(str(home), "orders", "9.x", order)
 
 
 def test_damage_that_a_task_meets_stops_the_flow_by_name(quick: SparkSession, tmp_path: Path, folder: Path) -> None:

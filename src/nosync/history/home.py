@@ -311,12 +311,14 @@ def _readable(
     """Another cover where the best one has layers that were lost, with the home that had them or with a restart of its host: there may be
     one layer of several epochs, merged `later`, or the small ones alone.
     """
-    known = {layer.path: layer for layer in (*layers, *later) if layer.upper <= epoch + 1}
-    found = cover([layer for layer in known.values() if past.has(layer)], epoch)
-    needed = [leaf for leaf in leaf_layers(layers) if leaf.lower <= epoch]
-    if all(any(within(leaf, layer) for layer in found) for leaf in needed):
+    readable = [layer for layer in {layer.path: layer for layer in (*layers, *later)}.values() if past.has(layer)]
+    found = cover([layer for layer in readable if layer.upper <= epoch + 1], epoch)
+    lost = [leaf for leaf in leaf_layers(layers) if leaf.lower <= epoch and not any(within(leaf, layer) for layer in found)]
+    if not lost:
         return found
+    around = min((layer for layer in readable if within(lost[0], layer)), key=lambda layer: layer.upper - layer.lower, default=None)
+    nearest = f"epoch {around.lower - 1} or {around.upper - 1}" if around else "a later epoch"
     raise NotInHistory(
         f'epoch {epoch} of view "{name}" is not kept',
-        hint="What was kept of it alone is lost: later epochs have it as a part of theirs. Ask for a later epoch.",
+        hint=f"Ask for {nearest}: between, what was kept by epoch is lost, and only a layer of several epochs is left.",
     )
