@@ -30,9 +30,7 @@ def process_of(uploader: UploadProcess) -> psutil.Process:
     return psutil.Process(uploader._process.pid)
 
 
-def test_the_objects_are_those_of_the_remote_itself_and_epochs_come_first(
-    uploader: UploadProcess, disk: LocalDisk, tmp_path: Path
-) -> None:
+def test_the_objects_are_those_of_the_remote_itself_and_epochs_come_first(uploader: UploadProcess, disk: LocalDisk, tmp_path: Path) -> None:
     content = os.urandom(1 << 16) * 100
     disk.replace(NAME, content)
     remote = open_remote((tmp_path / "remote").as_uri())
