@@ -264,7 +264,7 @@ def from_json(text: dict[str, Any]) -> Entry:
     for name, value in values.items():
         if not CHECKS[kind][name](value):
             raise ValueError(f'"{name}" of "{text["entry"]}" has another type than it should')
-    if kind is Opened and not all(map(is_own_name, values.get("files", ()))):
+    if not all(map(is_own_name, values.get("files", ()))):
         raise ValueError("an opening names a file outside of the home")
     return kind(**values)
 
