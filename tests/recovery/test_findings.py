@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from nosync.journal.entries import Computed, Opened, Trimmed
 from nosync.journal.names import INPUT, ROLLUPS, SEGMENTS
 from nosync.journal.rolling import Roller
 from nosync.model.layers import LayerInfo
+from nosync.model.store import fingerprint
 from nosync.recovery import check as checking
 from nosync.recovery.check import Findings, check
 from nosync.store.disk import LocalDisk
@@ -116,3 +118,9 @@ def test_what_goes_while_it_is_looked_at_is_not_whole(place: Place, monkeypatch:
     findings = found(place)
     damaged = findings.records["home"].damaged if folder == ROLLUPS else findings.holdings["home"].damaged
     assert {*damaged} == {*place.disk.sizes(folder)}
+
+
+def test_input_of_one_source_is_missed_although_that_of_another_was_trimmed(place: Place) -> None:
+    files = {f"input/{source}/6": fingerprint(b"row") for source in ("s", "t")}
+    place.journal.append(Opened(6, 0.0, {"s": {}, "t": {}}, files), Computed(6, (), {}, {}), Trimmed("s", 6))
+    assert found(place).holdings["home"].missing == ("input/t/6",)

@@ -231,3 +231,12 @@ def test_only_layers_that_share_a_part_of_their_epochs_cross() -> None:
         assert collapsing(waiting, [*waiting, merged, beside], {beside.path}) != waiting[0]
     for across in (at(1, 5), at(6, 9)):
         assert collapsing(waiting, [*waiting, merged, across], {across.path}) == waiting[0]
+
+
+def test_of_a_roll_up_all_is_to_be_there_that_it_names(journal: Journal, remote: Objects) -> None:
+    compute(journal, 1, 2, 3, 4)
+    journal.image.forget_past(4)
+    shipper = LayerShipper(journal, journal.disk, remote, patience=0.0)
+    assert [one.lower for one in shipper.forgotten()] == [1, 2, 3]
+    shipper.step()
+    assert [one.lower for one in shipper.forgotten()] == [2, 3]
