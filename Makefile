@@ -19,7 +19,7 @@ ONLY ?=
 SPARK ?=
 MUTATE_ARGS ?=
 
-.PHONY: help setup demo test check docs simulate crash-test servers test-servers bench bench-durability tpch nexmark random-sql spark-sql-tests fuzz mutate clean
+.PHONY: help setup demo test check docs simulate crash-test servers test-servers bench bench-small bench-durability tpch nexmark random-sql spark-sql-tests fuzz mutate clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -64,6 +64,9 @@ test-servers: $(READY) ## tests with servers that take minutes to build: one who
 
 bench: $(READY) ## figures against Spark Structured Streaming (BENCH_ARGS=--quick for a smoke run)
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)
+
+bench-small: $(READY) ## what an epoch of 1,000 rows costs, beside Spark's micro-batch (BENCH_ARGS="--only filter --parts")
+	@$(VENV)/bin/python -m bench.small $(BENCH_ARGS)
 
 bench-durability: $(READY) ## what durability costs and how soon a flow is back (BENCH_ARGS=--quick for a smoke run)
 	@$(VENV)/bin/python -m bench.durability $(BENCH_ARGS)

@@ -105,6 +105,7 @@ def spark() -> Iterator[SparkSession]:
         .config("spark.python.daemon.module", "tests.daemon")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.nosync.way", "mixed")  # epochs are narrow and wide in turn, whatever they bring
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")

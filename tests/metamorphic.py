@@ -7,12 +7,16 @@ from typing import Any
 import nosync as ns
 from nosync.runtime.starting import begin
 from nosync.runtime.stepping import Stepping
+from nosync.spark.ways import Ways
 
 NEVER_WIDE, ALWAYS_WIDE = 1 << 60, 0
 
 
-def stepping_of(flow: ns.Flow, home: Path, shards: int | None = 2, wide_bytes: int = NEVER_WIDE) -> Stepping:
-    return begin(flow.program(), home, shards, wide_bytes=wide_bytes).recover()
+def stepping_of(flow: ns.Flow, home: Path, shards: int | None = 2, wide_bytes: int = NEVER_WIDE, way: str = "") -> Stepping:
+    stepping = begin(flow.program(), home, shards, wide_bytes=wide_bytes).recover()
+    if way:
+        stepping.engine.ways = Ways(way)
+    return stepping
 
 
 def run_all(flow: ns.Flow, home: Path, feeds: Iterable[Callable[[], Any]] = (), merged: bool = False, **knobs: Any) -> list[dict[str, Any]]:

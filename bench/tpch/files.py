@@ -18,7 +18,7 @@ from nosync.model.source import Slice
 class ChangeFiles:
     """A source of one file an epoch, each row with its diff. Every table has a file for every epoch, if only an empty one."""
 
-    folder: Path
+    kept_in: Path
     schema: pa.Schema
     epochs: int
     append_only: bool
@@ -38,10 +38,13 @@ class ChangeFiles:
         return {"epoch": self.taken}
 
     def _file(self, slice: Slice) -> Path:
-        return self.folder / f"{slice['epoch']}.parquet"
+        return self.kept_in / f"{slice['epoch']}.parquet"
 
     def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
         return spark.read.parquet(str(self._file(slice)))
+
+    def table(self, slice: Slice) -> pa.Table:
+        return pq.read_table(self._file(slice))
 
     def rows(self, slice: Slice) -> int | None:
         return int(pq.read_metadata(self._file(slice)).num_rows)

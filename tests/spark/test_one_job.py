@@ -17,6 +17,7 @@ from nosync.model.shards import shard_ranges
 from nosync.runtime.starting import begin
 from nosync.spark import job
 from nosync.spark.receipts import Receipt, agreed
+from nosync.spark.ways import SETTING, Ways
 from tests.metamorphic import checksums, contents, run_all
 from tests.spark.retried_job import run_job
 
@@ -45,7 +46,7 @@ def test_each_operator_runs_once_per_shard_and_epoch(spark: SparkSession, tmp_pa
     monkeypatch.setattr(job, "agreed", spy)
     flow, source = fan_out(spark)
     feeds = [lambda: source.add([(k, k) for k in range(20)]), lambda: source.add([(3, 100)]), lambda: source.remove([(3, 3), (4, 4)])]
-    run_all(flow, tmp_path, feeds, shards=SHARDS)
+    run_all(flow, tmp_path, feeds, shards=SHARDS, way="wide")
     runs = [(receipt.trace, receipt.shard, receipt.epoch) for receipt in handed_in]
     assert len(runs) == len(set(runs))
     assert {shard for trace, shard, epoch in runs if trace == "first/aggregate" and epoch == 1} == set(range(SHARDS))
@@ -63,6 +64,7 @@ def test_what_was_prepared_while_the_epoch_before_computed_is_not_read_again(
     kept = program.sources["s"]
     program.sources["s"] = replace(kept, read=lambda session, slice: reads.append(slice) or kept.read(session, slice))
     stepping = begin(program, tmp_path, SHARDS).recover()
+    stepping.engine.ways = Ways("wide")
     for epoch in (1, 2):
         source.add([(k, epoch) for k in range(9)])
         if epoch == 2:
@@ -114,8 +116,10 @@ def test_a_run_whose_attempts_disagree_ends_with_that_error(
         return agreed([*receipts, *(replace(r, layer=replace(r.layer, checksum="other")) for r in receipts if r.layer)])
 
     monkeypatch.setattr(job, "agreed", disagreeing)
+    spark.conf.set(SETTING, "wide")
     flow, source = fan_out(spark)
     run = flow.start(home=tmp_path)
+    spark.conf.set(SETTING, "mixed")
     source.add([(1, 1)])
     with pytest.raises(ns.Failed, match="gave different results"):
         run.processAllAvailable()

@@ -68,7 +68,7 @@ def test_all_ways_from_parquet_to_the_kernel_give_the_same_bits(
     through_spark = {"mergeSchema": "false"}  # with any option of Spark's reader, tasks do not read files themselves
     for name, wide, options in (("general", NEVER_WIDE, through_spark), ("fast", ALWAYS_WIDE, through_spark), ("direct", ALWAYS_WIDE, {})):
         source = ns.files(tmp_path / "in", schema=SCHEMA, maxFilesPerTrigger=2, **options)
-        run_all(flow_over(spark, source), tmp_path / name, wide_bytes=wide, shards=shards)
+        run_all(flow_over(spark, source), tmp_path / name, wide_bytes=wide, shards=shards, way="wide")
     for name in ("fast", "direct"):
         assert checksums(tmp_path / "general") == checksums(tmp_path / name) != {}
         assert contents(tmp_path / "general") == contents(tmp_path / name)
@@ -90,8 +90,8 @@ def test_operators_that_need_nothing_of_spark_give_the_same_bits(
         flow.sql("create view numbers as select g, b, count(k) as n, avg(i) as i from s group by g, b")
         return flow
 
-    run_all(flow(mergeSchema="false"), tmp_path / "general", wide_bytes=NEVER_WIDE, shards=shards)
-    run_all(flow(), tmp_path / "alone", shards=shards)
+    run_all(flow(mergeSchema="false"), tmp_path / "general", wide_bytes=NEVER_WIDE, shards=shards, way="wide")
+    run_all(flow(), tmp_path / "alone", shards=shards, way="wide")
     assert checksums(tmp_path / "general") == checksums(tmp_path / "alone") != {}
     assert contents(tmp_path / "general") == contents(tmp_path / "alone")
 
@@ -101,7 +101,7 @@ def test_the_general_and_the_fast_way_give_the_same_bits_under_removals(spark: S
     for name, wide in (("general", NEVER_WIDE), ("fast", ALWAYS_WIDE)):
         flow, source = memory_of(spark, append_only=False)
         feeds = [lambda s=source: s.add(given), lambda s=source: s.remove(given[:60]), lambda s=source: s.remove(given[60:])]
-        run_all(flow, tmp_path / name, feeds, wide_bytes=wide, shards=3)
+        run_all(flow, tmp_path / name, feeds, wide_bytes=wide, shards=3, way="wide")
     assert checksums(tmp_path / "general") == checksums(tmp_path / "fast") != {}
 
 

@@ -52,10 +52,12 @@ def run(frame: DataFrame) -> dict[str, dict[str, int]]:
     execution = frame._jdf.queryExecution()
     with settings_in_tasks(frame.sparkSession):
         execution.executedPlan().executeCollect()
-    return _observed(execution.observedMetrics())
+    return observed_metrics(execution)
 
 
-def _observed(metrics: Java) -> dict[str, dict[str, int]]:
+def observed_metrics(execution: Java) -> dict[str, dict[str, int]]:
+    """What was observed in a query that has run: counts by name."""
+    metrics = execution.observedMetrics()
     found: dict[str, dict[str, int]] = {}
     for name in items(metrics.keys().toSeq()):
         row = metrics.apply(name)

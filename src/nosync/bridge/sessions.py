@@ -32,6 +32,21 @@ def java_version(spark: SparkSession) -> str:
 
 
 @contextmanager
+def active(spark: SparkSession) -> Iterator[None]:
+    """What this thread asks of Spark without a job goes by the session's settings meanwhile."""
+    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession  # type: ignore[union-attr]
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
+@contextmanager
 def settings_in_tasks(spark: SparkSession) -> Iterator[None]:
     """Tasks of jobs that this thread starts meanwhile have the session's settings, as tasks of Spark's own queries have."""
     context = spark._jsc.sc()

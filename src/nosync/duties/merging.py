@@ -22,7 +22,7 @@ from nosync.model.shards import shard_ranges
 from nosync.model.watermark import Expiry
 from nosync.recovery.suspicion import START_AGAIN
 from nosync.state.cover import Slice
-from nosync.state.spine import Level, levels, merges_of, plan_merge
+from nosync.state.spine import WIDTH, Level, levels, merges_of, plan_merge
 from nosync.tiers.background import close_pipes, spawn
 
 Expiries = Mapping[TraceName, Expiry]
@@ -127,6 +127,8 @@ def next_merges(
     best: tuple[tuple[int, bool], TraceName, Sequence[Level], Level] | None = None
     for trace, covers in image.newest.items():
         for shard in _shards(image, covers) if trace not in unmerged else ():
+            if len(covers.get(shard, ())) < WIDTH and shard in covers:
+                continue  # too short, seen at a glance
             found = levels(covers, shard)
             chosen = plan_merge(found)
             if not chosen or not merges_of(chosen):

@@ -58,12 +58,12 @@ def stateful(node: Node) -> bool:
 
 def timeless(node: Node) -> bool:
     """Whether the node's change follows from the input alone: no state, no event time of the epochs before."""
-    return all(isinstance(one, SourceNode) or (isinstance(one, ViewNode) and _is_plain(one.body.piece)) for one in upstream([node]))
+    return all(isinstance(one, SourceNode) or (isinstance(one, ViewNode) and is_plain(one.body.piece)) for one in upstream([node]))
 
 
-def _is_plain(piece: Piece) -> bool:
+def is_plain(piece: Piece) -> bool:
     """Whether nothing in a template goes by event time."""
-    return not isinstance(piece, Branch) or (type(piece) is Branch and all(map(_is_plain, piece.children)))
+    return not isinstance(piece, Branch) or (type(piece) is Branch and all(map(is_plain, piece.children)))
 
 
 def longest_way(nodes: Iterable[Node], counts: Callable[[Node], bool]) -> int:

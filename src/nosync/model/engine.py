@@ -18,7 +18,8 @@ Targets = Mapping[TraceName, frozenset[HashRange]]
 class Outcome:
     """The layers of an epoch, rows and rejected rows by source, and whatever else is worth reporting.
 
-    `seen` is the newest event time by source, `late` the rows by operator whose window had closed.
+    `seen` is the newest event time by source, `late` the rows by operator whose window had closed. `way`: how it was
+    computed.
     """
 
     layers: tuple[LayerInfo, ...]
@@ -27,6 +28,7 @@ class Outcome:
     receipts: Sequence[Any] = ()
     seen: Seen = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)
+    way: str = ""
 
 
 class Engine(Protocol):

@@ -109,8 +109,8 @@ class ReadOnce(Protocol):
 class Tabular(Protocol):
     """Can give the rows of a slice without Spark."""
 
-    def table(self, slice: Slice) -> "pa.Table":
-        """As `read`."""
+    def table(self, slice: Slice) -> "pa.Table | None":
+        """As `read`; None where this one needs Spark."""
 
 
 @runtime_checkable

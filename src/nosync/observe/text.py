@@ -1,6 +1,6 @@
 """A flow's graph in words: one tree for each view and sink, in the manner of `DataFrame.explain`. What was printed above is only named."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from nosync.model.picture import Box, Figures, Picture
 from nosync.model.sizes import size
@@ -68,6 +68,14 @@ def counted(figures: Figures) -> str:
     """The figures in one line."""
     text = f"{figures.rows:,} rows in {figures.layers:,} layers, {size(figures.bytes)}"
     return text if figures.millis is None else f"{text}; {figures.millis:,.0f} ms an epoch"
+
+
+def ways_in_words(ways: Sequence[str]) -> str:
+    """Which way the epochs of a run went: those of few rows in the driver itself, others as jobs of many tasks."""
+    if not ways:
+        return ""
+    narrow = sum(way == "narrow" for way in ways)
+    return f"of the last {len(ways):,} epochs {narrow:,} narrow, {len(ways) - narrow:,} wide; the newest {ways[-1]}"
 
 
 def visible(text: str) -> str:

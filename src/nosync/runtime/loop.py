@@ -24,6 +24,8 @@ from nosync.runtime.stepping import Stepping
 from nosync.runtime.trigger import Trigger
 
 IDLE_SECONDS = 0.01
+IDLE_SHARE = 0.02  # of a core, for looking whether there is something to do
+LONGEST_IDLE_SECONDS = 1.0
 STALL_SECONDS = (0.2, 5.0)
 DRAIN_SECONDS = 30.0
 KEPT_PROGRESS = 1000
@@ -129,7 +131,7 @@ class Loop:
     def _work(self, stepping: Stepping, opener: Opener) -> None:
         pause = STALL_SECONDS[0]
         while not self.stopping:
-            begun = time.monotonic()
+            begun = time.monotonic(), time.thread_time()
             try:
                 if not self._round(stepping, opener) and self.trigger.once:
                     return
@@ -186,8 +188,10 @@ class Loop:
             self.wait_for(lambda: self.stopping, IDLE_SECONDS)
         return tier is not None
 
-    def _pause(self, begun: float) -> None:
-        rest = max(self.trigger.seconds - (time.monotonic() - begun), IDLE_SECONDS if self.message == IDLE else 0.0)
+    def _pause(self, begun: tuple[float, float]) -> None:
+        busy = time.thread_time() - begun[1]
+        idle = min(max(IDLE_SECONDS, busy / IDLE_SHARE), LONGEST_IDLE_SECONDS) if self.message == IDLE else 0.0
+        rest = max(self.trigger.seconds - (time.monotonic() - begun[0]), idle)
         if rest > 0:
             self.wait_for(lambda: self.stopping, rest)
 

@@ -35,6 +35,7 @@ def progress(
         "processedRowsPerSecond": round(total / seconds, 1),
         "rejectedRows": sum(rejected.values()),
         "durationMs": millis,
+        "way": step.outcome.way,
         "sources": [
             {"description": name, "numInputRows": rows.get(name, 0), "rejectedRows": rejected.get(name, 0)} for name in opened.slices
         ],

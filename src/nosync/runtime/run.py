@@ -20,7 +20,7 @@ from nosync.model.status import Status
 from nosync.observe.drawing import drawn
 from nosync.observe.figures import figures_of, rows_kept
 from nosync.observe.introductions import status_as_html, status_in_a_line
-from nosync.observe.text import in_words
+from nosync.observe.text import in_words, ways_in_words
 from nosync.recovery.restore import Recovered
 from nosync.runtime.change import OnChange
 from nosync.runtime.durability import DURABILITY, Durability
@@ -223,6 +223,8 @@ class Run:
         with stepping.journal.lock:
             figures = figures_of(picture, stepping.image, self.recentProgress)
         print(in_words(picture, figures))
+        if ways := ways_in_words([progress["way"] for progress in self.recentProgress]):
+            print(f"\n{ways}")
         if svg is not None:
             Path(svg).write_text(drawn(picture, figures))
 

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
 
 from nosync.compile.ledger import incoming
-from nosync.model.bound import BoundSource
+from nosync.model.bound import BoundSource, Shaped
 from nosync.model.changes import ADDING, AFTER, BEFORE, REMOVING, REPLACING, effects
 from nosync.model.columns import DIFF, EPOCH, FILE, POSITION, RAW, REASON, REJECTION, SEQUENCE
 from nosync.model.errors import Invalid
@@ -86,7 +86,11 @@ class ChangeLog:
 
     def bound(self) -> BoundSource:
         """The source, read by this."""
-        return replace(self.source, append_only=False, read=self.read, rejecting=None, direct=None, together=None, events=None)
+        raw = self.source.raw_events
+        return replace(
+            self.source, append_only=False, read=self.read, table=None, rejecting=None, direct=None, together=None, events=None,
+            raw_events=None, shaped=None if raw is None else Shaped(*raw, self._changes),
+        )  # fmt: skip
 
     def _order(self, spark: SparkSession) -> StructField | None:
         if self.sequence is None:
@@ -102,7 +106,10 @@ class ChangeLog:
         return field
 
     def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
-        events = self._events(spark, slice)
+        return self._changes(self._events(spark, slice))
+
+    def _changes(self, events: DataFrame) -> DataFrame:
+        """What the rows do, and those that are no changes."""
         found = self._enveloped(events) if self.enveloped else self._plain(events)
         return found.where(F.col(REASON).isNotNull() | (F.col(DIFF) != 0))
 

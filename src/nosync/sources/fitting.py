@@ -44,9 +44,11 @@ class Fitting:
             raise Failed(f'source "{self.name}": read gave {", ".join(found)}, and not {", ".join(wanted)}', hint=HINT)
         return frame
 
-    def table(self, slice: Slice) -> pa.Table:
+    def table(self, slice: Slice) -> pa.Table | None:
         assert self.source.table is not None
         table: Any = self.source.table(slice)
+        if table is None:
+            return None
         if not isinstance(table, pa.Table):
             raise Failed(f'source "{self.name}": table gave a {type(table).__name__}, not an Arrow table', hint=HINT)
         if table.column_names != self.schema.names:

@@ -44,7 +44,8 @@ def logged(source: BoundSource, name: str, schema: StructType, spark: SparkSessi
     log = InputLog(source, name, schema, spark)
     return BoundSource(
         append_only=source.append_only, start=log.start, available=log.available, read=log.read, rows=log.rows, weight=log.weight,
-        files=log.files, acknowledge=log.acknowledge, trim=log.trim, marks=None if source.marks is None else log.marks, events=log.events,
+        files=log.files, acknowledge=log.acknowledge, table=log.table, trim=log.trim, marks=None if source.marks is None else log.marks,
+        events=log.events, raw_events=(log.events_schema, log.raw_events),
     )  # fmt: skip
 
 
@@ -77,7 +78,8 @@ class InputLog:
         return slice
 
     def _written(self, inner: Slice) -> Slice:
-        table = self.source.table(inner) if self.source.table is not None else self.source.read(self.spark, inner).toArrow()
+        given = self.source.table(inner) if self.source.table is not None else None
+        table = self.source.read(self.spark, inner).toArrow() if given is None else given
         buffer = pa.BufferOutputStream()
         with pa.ipc.new_file(buffer, table.schema) as writer:
             writer.write_table(table)
@@ -97,7 +99,7 @@ class InputLog:
     def files(self, slice: Slice) -> dict[str, str]:
         return {f"{source_folder(self.name)}/{slice['file']}": slice["mark"]}
 
-    def _stored(self, slice: Slice) -> pa.Table:
+    def table(self, slice: Slice) -> pa.Table:
         """The rows of a slice; `Corrupt` where its file is not what was written."""
         path = self.folder / checked(slice["file"])
         with failing_as(f'"{path}" could not be read'):
@@ -106,20 +108,28 @@ class InputLog:
             return fitted(_table_in(content), arrow_schema(self.schema, f'source "{self.name}"'))
 
     def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
-        table = self._stored(slice)
+        table = self.table(slice)
         return spark.createDataFrame(table, StructType(list(self.schema.fields)).add(DIFF, LongType()))
 
     def events(self, spark: SparkSession, slice: Slice) -> DataFrame:
         """The rows in the order in which they were given, for a ledger."""
-        table, text = self._stored(slice), pa.nulls(slice["rows"], pa.string())
+        return spark.createDataFrame(self.raw_events(slice), self.events_schema)
+
+    def raw_events(self, slice: Slice) -> pa.Table:
+        """`events` without Spark."""
+        table, text = self.table(slice), pa.nulls(slice["rows"], pa.string())
         columns = dict(zip(table.column_names, table.columns, strict=True))
         diff = columns.pop(DIFF)
         zeros = pa.array(np.zeros(slice["rows"], np.int64))
         columns |= dict.fromkeys(REJECTION, text)
         columns |= dict(zip(POSITION, (zeros, zeros, pa.array(np.arange(slice["rows"]))), strict=True))
+        return pa.table(columns | {DIFF: diff})
+
+    @property
+    def events_schema(self) -> StructType:
         fields = [StructField(name, StringType()) for name in REJECTION]
         fields += [StructField(name, LongType()) for name in (*POSITION, DIFF)]
-        return spark.createDataFrame(pa.table(columns | {DIFF: diff}), StructType([*self.schema.fields, *fields]))
+        return StructType([*self.schema.fields, *fields])
 
     def rows(self, slice: Slice) -> int:
         return int(slice["rows"])

@@ -1,13 +1,16 @@
 """Epochs as Spark jobs."""
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
 from typing import Protocol
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from nosync.bridge.held import TooMany
 from nosync.compile.ledger import LedgerNode
 from nosync.graph.graph import Graph
 from nosync.graph.nodes import SourceNode
@@ -27,8 +30,10 @@ from nosync.spark.empty import empty_result
 from nosync.spark.event_time import late_counts, observed, seen_times, stamped, time_of
 from nosync.spark.failure import Job, explain
 from nosync.spark.job import EpochJob, Setting
+from nosync.spark.narrow import NarrowJob
 from nosync.spark.receipts import Receipt, agreed, clear
 from nosync.spark.session import EPOCH_POOL, flow_session, set_shards
+from nosync.spark.ways import SETTING, Way, Ways, rows_of
 from nosync.state.layer import write_layer
 
 NAMED = 5  # views, in Spark's UI
@@ -66,6 +71,7 @@ class SparkEngine:
         self.timed = timed_sources(graph)
         clear(home)
         self.setting = Setting(self.session, graph, home, program.name, run, shards, empties)
+        self.ways = Ways(str(program.spark.conf.get(SETTING, "")))
         self._preparing = threading.Lock()
         self._ahead: tuple[Opened, EpochJob] | None = None
         self._read_lately = frozenset[int]()
@@ -86,6 +92,8 @@ class SparkEngine:
         """Puts together and analyses, while the epoch before computes, what can be of the next one's job."""
         with self._preparing:
             self._ahead = None
+            if self._way([opened]) == "narrow":
+                return  # its plans are made
             job = self._job([opened], lambda _: {})
             job.prepare(self._read_lately)
             self._ahead = (opened, job)
@@ -131,13 +139,9 @@ class SparkEngine:
         self.session.sparkContext.setLocalProperty("spark.scheduler.pool", EPOCH_POOL)
         self._describe(openings, targets)
         sources, taken = self.program.sources, self._taken(openings)
-        first = self._job(openings, covers, targets, seen)
-        with self._preparing:
-            ahead, self._ahead = self._ahead, None
-        if ahead is not None and targets is None and [ahead[0]] == list(openings):
-            first.use(ahead[1])
-        receipts = first.run()
-        self._read_lately = first.read
+        began = time.perf_counter()
+        first, receipts, way = self._first(openings, covers, targets, seen)
+        took = (time.perf_counter() - began) * 1e3
         for name, found in taken.items():
             unread = name not in first.observed and any(sources[name].rows(slice) is None for slice in found)
             if unread or (name in self.timed and targets is None and time_of(name) not in first.observed):
@@ -145,10 +149,58 @@ class SparkEngine:
         rows = {name: self._rows(name, found, first) for name, found in taken.items()}
         rejected = self._rejected(taken, first)
         rejected |= self._refused(taken, receipts)
-        rest = self._job(openings, covers, targets, seen, self._rejected_rows(openings, rejected)).run(of_rejects=True)
-        receipts = agreed(receipts + rest)
+        if self.setting.of_rejects:
+            rest = self._job(openings, covers, targets, seen, self._rejected_rows(openings, rejected)).run(of_rejects=True)
+            receipts = agreed(receipts + rest)
+        if targets is None:
+            self.ways.note(way, sum(rows.values()), max((self.setting.lately or {}).values(), default=0), took)
         layers = tuple(receipt.layer for receipt in receipts if receipt.layer)
-        return Outcome(layers, rows, rejected, receipts, seen_times(first.observed), late_counts(first.observed))
+        return Outcome(layers, rows, rejected, receipts, seen_times(first.observed), late_counts(first.observed), way)
+
+    def _first(
+        self, openings: Sequence[Opened], covers: CoversOf, targets: Targets | None, seen: History
+    ) -> tuple[EpochJob, list[Receipt], Way]:
+        """Runs all but what depends on rejected rows, the one way or the other."""
+        with self._preparing:
+            ahead, self._ahead = self._ahead, None
+        if targets is None and self._way(openings) == "narrow":
+            narrow = self._narrow(openings, covers, seen)
+            try:
+                return narrow, narrow.run(), "narrow"
+            except TooMany:
+                pass  # layers that were written are nobody's: the sweeper finds them
+        job = self._job(openings, covers, targets, seen)
+        if ahead is not None and targets is None and [ahead[0]] == list(openings):
+            job.use(ahead[1])
+        receipts = job.run()
+        self._read_lately = job.read
+        return job, receipts, "wide"
+
+    def _way(self, openings: Sequence[Opened]) -> Way:
+        """Several epochs at once, and the first one where there are tables to read, go wide."""
+        if len(openings) > 1 or (openings[0].epoch == 1 and self.program.graph.statics):
+            return "wide"
+        pairs = [(self.program.sources[name], slice) for name, found in self._taken(openings).items() for slice in found]
+        rows = rows_of([source.rows(slice) for source, slice in pairs], [source.weight(slice) for source, slice in pairs])
+        return self.ways.choose(openings[0].epoch, rows)
+
+    def _narrow(self, openings: Sequence[Opened], covers: CoversOf, seen: History) -> NarrowJob:
+        job, taken = self._job(openings, covers, None, seen), self._taken(openings)
+        found = {name: self.program.sources[name].table for name in taken}
+        tables = {name: partial(self._table, table, openings[0], name) for name, table in found.items() if table is not None}
+        sources = {name: self.program.sources[name] for name in taken}
+        shaped = {name: (source.shaped, openings[0].slices[name]) for name, source in sources.items() if source.shaped is not None}
+        return NarrowJob(
+            self.setting, job.lower, job.upper, covers, job.changes, frozenset(), job.direct, seen=seen, tables=tables, shaped=shaped
+        )
+
+    def _table(self, read: Callable[[Slice], pa.Table | None], opened: Opened, name: str) -> pa.Table | None:
+        """The rows of a source that needs no Spark, with the time of their arrival where it is asked for."""
+        table, stamp = read(opened.slices[name]), self.program.graph.sources[name].stamp
+        if table is None or stamp is None:
+            return table
+        at = pa.array([round(opened.at * 1e6)] * len(table), pa.timestamp("us", "UTC"))
+        return table.add_column(table.num_columns - 1, stamp, at)
 
     def _describe(self, openings: Sequence[Opened], targets: Targets | None) -> None:
         """What Spark's UI says of the jobs to come."""

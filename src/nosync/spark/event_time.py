@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -27,6 +29,13 @@ def observed(rows: DataFrame, source: str, column: str) -> DataFrame:
     """The same rows; on the way the newest event time among those that are added is noted."""
     newest = F.coalesce(F.max(F.when(rows[DIFF] > 0, microseconds_of(rows, column))), F.lit(NEVER))
     return rows.observe(f"{OBSERVED}{time_of(source)}", newest.alias("newest"))
+
+
+def newest_in(table: pa.Table, column: str) -> int:
+    """What `observed` notes, of rows that need no Spark to be read."""
+    added = table.column(column).filter(pc.greater(table.column(DIFF), 0))
+    newest = pc.max(added.cast(pa.int64())).as_py()
+    return NEVER if newest is None else int(newest)
 
 
 def seen_times(found: Observed) -> dict[str, int]:

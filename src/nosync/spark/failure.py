@@ -53,8 +53,18 @@ class Job:
         return "what is recorded stays as it is" if self.traces else f"the state is whole up to epoch {self.first - 1}"
 
 
+class InTask(Exception):
+    """An error of a task that ran in this process."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 def explain(error: Exception, views_by_function: Mapping[str, str], views: list[str], job: Job) -> NosyncError:
     """The error of a failed job. The state stays as it was before."""
+    if isinstance(error, InTask):
+        return _task_failed(error.error, views, job)
     if isinstance(error, NosyncError):
         return error
     text = str(error) if isinstance(error, OSError) else root_message(error)
@@ -68,6 +78,19 @@ def explain(error: Exception, views_by_function: Mapping[str, str], views: list[
         return _function_failed(found.group(0), views_by_function, views, job, hint)
     classes = ERROR_CLASS.findall(text)
     words = classes[0] if classes else text.strip().splitlines()[0]
+    return Failed(f"{job} failed in {_some(views)}: {words}", hint=hint)
+
+
+def _task_failed(error: Exception, views: list[str], job: Job) -> NosyncError:
+    """As what a worker's task raises."""
+    if isinstance(error, OSError):
+        return disk_failed(str(error), job)
+    words = error.message if isinstance(error, NosyncError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, Corrupt):
+        return Corrupt(f"{job} met damage: {words}", hint=START_AGAIN)
+    if isinstance(error, Unreadable):
+        return _unreadable_input(Exception(f"Unreadable: {words}"), words) or error
+    hint = f"{job.left[0].upper()}{job.left[1:]}: correct the program and start it again on the same home."
     return Failed(f"{job} failed in {_some(views)}: {words}", hint=hint)
 
 

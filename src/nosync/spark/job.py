@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 from pyspark import RDD, Accumulator
@@ -35,6 +36,7 @@ from nosync.spark.operators import STEPS
 from nosync.spark.receipts import Receipt, agreed, collector, completed, folder_for, forget, left_in
 from nosync.spark.retain import RetainTask
 from nosync.spark.steps.accumulate import direct_task
+from nosync.spark.steps.calling import calling
 from nosync.spark.steps.direct_task import FEW_SHARDS, AloneTask
 from nosync.spark.task import Work
 
@@ -43,7 +45,7 @@ FEW_ROWS = 10_000  # a view that kept fewer in the epoch before is written by on
 
 @dataclass
 class Setting:
-    """Where and for whom jobs run. `lately`: how many rows came to each trace in the epoch before."""
+    """Where and for whom jobs run. `lately`: how many rows came to each trace in the epoch before; `inside`: what narrow epochs keep."""
 
     session: SparkSession
     graph: Graph
@@ -53,6 +55,7 @@ class Setting:
     shards: int
     empties: dict[str, pa.RecordBatch | str]
     lately: Counter[str] | None = None
+    inside: Any = None
     _partitions: dict[int, "RDD[int]"] = field(default_factory=dict)
 
     def rescale(self, shards: int) -> None:
@@ -91,6 +94,12 @@ class Setting:
         nodes: list[Node] = [*self.graph.operators, *self.graph.queries]
         kept = [node for node in nodes if id(node) in several]
         return frozenset(trace for node in upstream(kept) if isinstance(node, Operator) for trace in traces_of(node))
+
+    @cached_property
+    def of_rejects(self) -> frozenset[int]:
+        """What depends on rejected rows, by identity."""
+        every: list[Node] = [*self.graph.queries, *self.graph.operators]
+        return frozenset(id(node) for node in every if reads_rejects(node))
 
     @cached_property
     def consumers(self) -> dict[int, int]:
@@ -201,7 +210,7 @@ class EpochJob:
         else:
             ends = [view for view in graph.queries if view.feed is not None]
             ends += [operator for operator in graph.operators if not self.consumers.get(id(operator))]
-        return [node for node in ends if reads_rejects(node) == of_rejects and self._moves(node)]
+        return [node for node in ends if (id(node) in self.setting.of_rejects) == of_rejects and self._moves(node)]
 
     def _end(self, node: Node) -> DataFrame:
         if isinstance(node, ViewNode):
@@ -282,6 +291,24 @@ class EpochJob:
             shards = shards_in(wanted, self.setting.shards)
             frame = frame.where(self.setting.shard.isin(*shards))
         return frame.repartitionById(self.setting.shards, self.setting.shard)
+
+    def persist(self, rows: DataFrame) -> None:
+        """Rows that several read, for the length of the job."""
+        self.persisted.append(rows.persist())
+
+    @property
+    def reads_by_shard(self) -> bool:
+        """Whether each shard's task may read all of the input itself."""
+        return self.setting.shards <= FEW_SHARDS
+
+    @property
+    def numbers(self) -> DataFrame:
+        """The numbers of the shards, one for each task."""
+        return self.setting.session.range(0, self.setting.shards, 1, self.setting.shards)
+
+    def calls(self, schema: StructType) -> DataFrame:
+        """Rows that count for nothing, so that the tasks of an operator run even where no row arrives."""
+        return calling(self, schema)
 
     def marker(self, rows: DataFrame) -> DataFrame:
         """A row that counts for nothing, so that the task of a group without a key runs even where no row arrives."""

@@ -1,14 +1,11 @@
 """Rows as they are kept: the form of a diffs layer, and the task that keeps those of a view."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from nosync.model.columns import COUNT, DIFF, HASH, ROW
-from nosync.model.identifiers import Shard
-from nosync.model.shards import lower_bounds
 from nosync.spark.task import Batches, ShardTask, Work, column
 from nosync.state.merge import consolidate, is_key
 
@@ -33,15 +30,6 @@ class RetainTask(ShardTask):
     payload: pa.Schema
 
     def process(self, rows: pa.RecordBatch, started: float) -> Batches:
-        for shard, change in by_shard(diffs(rows, self.payload), self.work.shards):
+        for shard, change in self.work.by_shard(diffs(rows, self.payload)):
             self.work.hand_in(shard, change.num_rows, consolidate(change), started)
         yield from ()
-
-
-def by_shard(change: pa.RecordBatch, shards: int) -> Iterator[tuple[Shard, pa.RecordBatch]]:
-    """The rows of each shard that has some."""
-    bounds = np.array(lower_bounds(shards), np.uint64)
-    numbers = np.searchsorted(bounds, change.column(HASH).to_numpy(), side="right") - 1
-    found = np.unique(numbers)
-    for shard in found:
-        yield Shard(int(shard)), change if len(found) == 1 else change.take(pa.array(np.flatnonzero(numbers == shard)))

@@ -25,6 +25,13 @@ FLOW_SETTINGS = {
     "spark.sql.maxMetadataStringLength": "100",
 }
 
+NARROW_SETTINGS = {
+    "spark.sql.codegen.wholeStage": "false",  # for a thousand rows, making code takes longer than interpreting
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.execution.arrow.localRelationThreshold": str(1 << 30),
+}
+
 
 def active_or_local() -> SparkSession:
     """The active session, or a local one on all cores with the settings that make small epochs quick."""
@@ -91,3 +98,11 @@ def flow_session(spark: SparkSession, shards: int) -> SparkSession:
 def set_shards(session: SparkSession, shards: int) -> None:
     """Spark's own exchanges have as many partitions as there are shards."""
     session.conf.set("spark.sql.shuffle.partitions", str(shards))
+
+
+def narrow_session(flow: SparkSession) -> SparkSession:
+    """The flow's session for epochs of few rows. Settings that answers depend on are the same."""
+    session = cloned(flow)
+    for name, value in NARROW_SETTINGS.items():
+        session.conf.set(name, value)
+    return session

@@ -13,7 +13,7 @@ from nosync.model.columns import HASH
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch, Shard, TraceName
 from nosync.model.layers import Covers, Kind, LayerInfo
-from nosync.model.shards import shard_of, shard_ranges
+from nosync.model.shards import lower_bounds, shard_of, shard_ranges
 from nosync.spark.receipts import Receipt, leave
 from nosync.spark.worker import warm_up
 from nosync.state.cache import LayerCache
@@ -87,6 +87,14 @@ class Work:
                 leave(self.aside, receipt)
             self.receipts.add([receipt])
         warm_up()
+
+    def by_shard(self, change: pa.RecordBatch) -> Iterator[tuple[Shard, pa.RecordBatch]]:
+        """The rows of each shard that has some."""
+        bounds = np.array(lower_bounds(self.shards), np.uint64)
+        numbers = np.searchsorted(bounds, change.column(HASH).to_numpy(), side="right") - 1
+        found = np.unique(numbers)
+        for shard in found:
+            yield Shard(int(shard)), change if len(found) == 1 else change.take(pa.array(np.flatnonzero(numbers == shard)))
 
     def _written(self, shard: Shard) -> list[HashRange]:
         """The ranges for which there is to be a layer each: the whole shard, or its parts in those to be had."""

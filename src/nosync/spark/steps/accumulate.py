@@ -11,7 +11,7 @@ from nosync.graph.nodes import Node
 from nosync.graph.operators import AccumulateNode
 from nosync.spark.changes import BLOBS, NOTHING, change_schema
 from nosync.spark.steps.accumulate_task import AccumulateTask
-from nosync.spark.steps.direct_task import FEW_SHARDS, DirectTask
+from nosync.spark.steps.direct_task import DirectTask
 
 if TYPE_CHECKING:
     from nosync.spark.job import EpochJob
@@ -63,9 +63,8 @@ def _declared(node: AccumulateNode, task: AccumulateTask) -> StructType:
 
 
 def _directly(job: "EpochJob", task: DirectTask, declared: StructType) -> DataFrame:
-    session, shards = job.setting.session, job.setting.shards
-    if shards <= FEW_SHARDS:
-        return session.range(0, shards, 1, shards).mapInArrow(task.by_shard, declared)
-    shares = session.range(0, len(task.paths), 1, len(task.paths))
-    blobs = shares.mapInArrow(task.by_share, BLOBS).repartitionById(shards, job.setting.blob_shard)
+    if job.reads_by_shard:
+        return job.numbers.mapInArrow(task.by_shard, declared)
+    shares = job.setting.session.range(0, len(task.paths), 1, len(task.paths))
+    blobs = shares.mapInArrow(task.by_share, BLOBS).repartitionById(job.setting.shards, job.setting.blob_shard)
     return blobs.mapInArrow(task.accumulate.reduce_blobs, declared)

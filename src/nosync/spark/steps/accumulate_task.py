@@ -66,7 +66,8 @@ class AccumulateTask:
         """Adds the change to the state."""
         rows = int(np.abs(change.n).sum())
         step = advance(self.spec, self.work.cover(shard), change)
-        changed = np.full(len(change), True) if self.work.is_new(shard) else _changed(step.before, step.after)
+        new = self.spec.whole and self.work.is_new(shard)
+        changed = np.full(len(change), True) if new else _changed(step.before, step.after)
         after = step.after if changed.all() else step.after.take(np.flatnonzero(changed))
         self.work.hand_in(shard, rows, after.to_batch(), started, step.bloom, with_bloom=self.spec.deduplicates)
         return step

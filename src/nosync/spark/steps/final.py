@@ -12,7 +12,6 @@ from nosync.kernels.final import release
 from nosync.model.columns import COUNT, HASH
 from nosync.spark.changes import change_schema
 from nosync.spark.retain import diffs
-from nosync.spark.steps.calling import calling
 from nosync.spark.task import Batches, ShardTask, Work, emitted
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def step(job: "EpochJob", node: FinalNode) -> DataFrame:
-    schema, calls = change_schema(node.schema), calling(job, node.fed)
+    schema, calls = change_schema(node.schema), job.calls(node.fed)
     since, until = job.moment.watermark_before(node.clock), job.moment.watermark(node.clock)
     rows = job.rows(node.feed.piece).unionAll(calls) if job.piece_changes(node.feed.piece) else calls
     task = FinalTask(job.work(node.trace, "diffs"), node.payload, arrow_schema(schema, node.name), since, until)

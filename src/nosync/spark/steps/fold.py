@@ -22,7 +22,6 @@ from nosync.kernels.fold import States, Touched, previous_states, state_layer, t
 from nosync.kernels.timers import due, effective, timer_layer, with_due
 from nosync.model.columns import COUNT, DIFF, HASH, ROW
 from nosync.spark.changes import change_schema
-from nosync.spark.steps.calling import calling
 from nosync.spark.task import Batches, ShardTask, Work, column, emitted, unsigned
 from nosync.state.merge import consolidate
 
@@ -56,7 +55,7 @@ def fold_input(job: "EpochJob", node: FoldNode) -> tuple[DataFrame, Timing | Non
     """What goes to the shards. Where there are timers, all shards are called."""
     if node.clock is None or node.timers is None:
         return job.rows(node.feed.piece), None
-    calls = calling(job, node.fed)
+    calls = job.calls(node.fed)
     rows = job.rows(node.feed.piece).unionAll(calls) if job.piece_changes(node.feed.piece) else calls
     return rows, Timing(job.work(node.timers, "diffs"), job.moment.watermark_before(node.clock), job.moment.watermark(node.clock))
 

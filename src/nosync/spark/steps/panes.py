@@ -16,7 +16,6 @@ from nosync.model.identifiers import Shard
 from nosync.spark.changes import change_schema
 from nosync.spark.steps.accumulate import accumulated, output_of, reduced
 from nosync.spark.steps.accumulate_task import AccumulateTask
-from nosync.spark.steps.calling import calling
 from nosync.spark.task import emitted
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def step(job: "EpochJob", node: PaneNode) -> DataFrame:
     schema, rows = change_schema(node.schema), job.rows(node.feed.piece)
     since, until = job.moment.watermark_before(node.clock), job.moment.watermark(node.clock)
     task = PaneTask(job.work(node.trace, "upserts"), node.spec, arrow_schema(schema, node.name), node.panes, since, until)
-    calls = calling(job, rows.schema)
+    calls = job.calls(rows.schema)
     return reduced(job, node, task, rows.unionAll(calls) if job.piece_changes(node.feed.piece) else calls, schema)
 
 

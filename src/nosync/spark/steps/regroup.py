@@ -30,7 +30,7 @@ def step(job: "EpochJob", node: RegroupNode) -> DataFrame:
     gather = GatherTask(job.work(kept, "diffs"), node.payload, gathered, node.announced, node.limit)
     touched = job.exchange(job.rows(node.feed.piece), node).mapInArrow(gather, node.gathered.schema)
     if node.read_again:  # or each reader would gather anew
-        job.persisted.append(touched.persist())
+        job.persist(touched)
     job.provide(node.gathered, touched)
     results = job.rows(node.evaluate)
     schema = change_schema(node.schema)

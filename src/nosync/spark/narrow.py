@@ -1,0 +1,338 @@
+"""A narrow epoch: few rows, so this process holds them, and calls the kernels itself. No exchange, no Python worker, nothing planned anew.
+
+Between the kernels Spark evaluates what the query says, from plans that were made for the first such epoch (`bridge.held`). What must not
+run here (a user's fold, which may do anything to the process that it runs in) goes through the general way as a job of its own, with its
+input and its output held here. Only what the epoch's input can reach is looked at.
+
+Promise: the same layers as the general way, to the bit. Raises `TooMany` where rows become too many to be held; nothing has happened then.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import LongType, StructType
+
+from nosync.bridge.catalyst import Catalyst, Java, kind
+from nosync.bridge.held import Channel, KeptPlan, Leaf, TooMany, arrow_of
+from nosync.bridge.sessions import active
+from nosync.compile.rules.fold import FoldNode
+from nosync.graph.graph import Graph
+from nosync.graph.nodes import Node, SourceNode, ViewNode
+from nosync.graph.operators import GatheredNode, Operator
+from nosync.graph.readers import Readers
+from nosync.graph.templates import Branch, Hole, Piece
+from nosync.graph.walk import inputs, is_plain, read_by
+from nosync.model.bound import Shaped
+from nosync.model.columns import DIFF, GHOST, HASH, ROW
+from nosync.model.identifiers import TraceName
+from nosync.model.layers import Kind
+from nosync.model.source import Slice
+from nosync.spark.changes import NOTHING, change_schema
+from nosync.spark.event_time import newest_in, time_of
+from nosync.spark.failure import InTask
+from nosync.spark.job import EpochJob, Setting
+from nosync.spark.narrow_work import NarrowWork
+from nosync.spark.operators import STEPS
+from nosync.spark.receipts import Receipt, agreed, completed, forget, left_in
+from nosync.spark.retain import RetainTask
+from nosync.spark.session import narrow_session
+
+HELD_ROWS = 1 << 20  # of one change
+HERE: list[int] = [0]
+
+
+class Inside:
+    """What narrow epochs of a run keep from one to the next: leaves, plans, and who reads whom."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.session = narrow_session(setting.session)
+        self.channel = Channel(self.session)
+        self.catalyst: Catalyst = self.channel.catalyst
+        self.leaves: dict[int, Leaf] = {}
+        self.shapes: dict[str, tuple[Leaf, KeptPlan]] = {}
+        self.plans: dict[int | tuple[int, str], KeptPlan] = {}
+        self.reach = Reach(setting.graph, setting.consumers, setting.of_rejects)
+
+
+class Reach:
+    """Which ends an input leads to, but for those `left_out`. `itself`: what may change without input."""
+
+    def __init__(self, graph: Graph, consumers: Mapping[int, int], left_out: frozenset[int]) -> None:
+        self.readers = Readers(graph)
+        ends = [view for view in graph.queries if view.feed is not None]
+        alone = [operator for operator in graph.operators if not consumers.get(id(operator))]
+        every: list[Node] = [*ends, *alone]
+        self.ends = {id(node): node for node in every if id(node) not in left_out}
+        self.itself = [node for node in graph.operators if (node.time_driven or node.row_over_nothing) and id(node) not in left_out]
+
+
+@dataclass
+class HeldRows:
+    """Rows in this process, with the methods of a DataFrame that steps use."""
+
+    schema: StructType
+    batches: list[pa.RecordBatch]
+
+    def __len__(self) -> int:
+        return sum(batch.num_rows for batch in self.batches)
+
+    def mapInArrow(self, func: Callable[..., Any], schema: StructType) -> "HeldRows":  # noqa: N802 (PySpark's name)
+        try:
+            found = HeldRows(schema, [batch for batch in func(iter(self.batches)) if batch.num_rows])
+        except Exception as error:
+            raise InTask(error) from error
+        if len(found) > HELD_ROWS:
+            raise TooMany
+        return found
+
+    def unionAll(self, other: "HeldRows") -> "HeldRows":  # noqa: N802 (PySpark's name)
+        return HeldRows(self.schema, self.batches + other.batches)
+
+
+@dataclass
+class NarrowJob(EpochJob):
+    """One epoch. `tables` and `shaped` say how to get the rows of sources that need not be read by a job."""
+
+    tables: Mapping[str, Callable[[], pa.Table | None]] = field(default_factory=dict)
+    shaped: Mapping[str, tuple[Shaped, Slice]] = field(default_factory=dict)
+    held: dict[int, HeldRows] = field(default_factory=dict)
+    loaded: set[int] = field(default_factory=set)
+
+    @cached_property
+    def inside(self) -> Inside:
+        if self.setting.inside is None:
+            self.setting.inside = Inside(self.setting)
+        found: Inside = self.setting.inside
+        return found
+
+    def run(self, of_rejects: bool = False) -> list[Receipt]:
+        self.receipts.value = []
+        with active(self.inside.session):
+            for end in self._touched_ends():
+                if isinstance(end, ViewNode):
+                    self._retain(end)
+                else:
+                    self.change(end)
+            for key in self.loaded:
+                self.inside.leaves[key].release()
+        receipts = agreed(self.receipts.value)
+        self.setting.lately = Counter()
+        for receipt in receipts:
+            self.setting.lately[receipt.trace] += receipt.rows
+        return receipts
+
+    @property
+    def read(self) -> frozenset[int]:
+        return frozenset()
+
+    def _touched_ends(self) -> list[Node]:
+        graph, reach = self.setting.graph, self.inside.reach
+        moved: list[Node] = [graph.sources[name] for name in self.changes if name in graph.sources]
+        moved += [node for node in reach.itself if self._moves_by_itself(node)]
+        self.touched = reach.readers.reached(moved)
+        return [node for key, node in self.touched.items() if key in reach.ends]
+
+    def change(self, node: Node) -> HeldRows:
+        """What is new in a node."""
+        if id(node) not in self.held:
+            self.held[id(node)] = self._changed(node)
+        return self.held[id(node)]
+
+    def _changed(self, node: Node) -> HeldRows:
+        if id(node) not in self.touched:
+            return HeldRows(NOTHING, [])
+        match node:
+            case SourceNode():
+                return self._arrived(node)
+            case ViewNode():
+                return self._evaluated(node.body.piece)
+            case Operator():
+                if not self._moves_by_itself(node) and not any(map(self._moves, inputs(node))):
+                    return HeldRows(NOTHING, [])
+                found: Any = self._in_workers(node) if isinstance(node, FoldNode) else STEPS[type(node)](self, node)
+                return HeldRows(found.schema, found.batches)
+        raise AssertionError(node)
+
+    def _arrived(self, node: SourceNode) -> HeldRows:
+        table = self.tables[node.name]() if node.name in self.tables else None
+        if table is not None:
+            if node.time is not None:
+                self.observed[time_of(node.name)] = {"newest": newest_in(table, node.time)}
+            return HeldRows(_source_schema(node), table.to_batches() if len(table) else [])
+        if node.name in self.shaped:
+            return self._shaped(node, *self.shaped[node.name])
+        frame = self.changes[node.name]()
+        batches, observed = self.inside.channel.collected(frame)
+        self.observed |= observed
+        return HeldRows(frame.schema, batches)
+
+    def _shaped(self, node: SourceNode, shaped: Shaped, slice: Slice) -> HeldRows:
+        """A source's own rows through what Spark makes of them, from a kept plan."""
+        if node.name not in self.inside.shapes:
+            leaf = Leaf(self.inside.channel, shaped.schema)
+            frame = shaped.shape(self.inside.catalyst.frame(leaf.plan))
+            self.inside.shapes[node.name] = leaf, KeptPlan(self.inside.channel, frame)
+        leaf, kept = self.inside.shapes[node.name]
+        leaf.put(shaped.table(slice).to_batches())
+        rows = HeldRows(kept.schema, kept.rows())
+        if node.time is not None:
+            self.observed[time_of(node.name)] = {"newest": newest_in(pa.Table.from_batches(rows.batches, kept.arrow), node.time)}
+        return rows
+
+    def _moves(self, node: Node) -> bool:
+        """Whether anything has come of it in this epoch."""
+        if id(node) not in self.touched and not isinstance(node, GatheredNode):
+            return False
+        if isinstance(node, SourceNode):
+            return node.name in self.changes
+        if isinstance(node, ViewNode) and not self._is_leaf(node):
+            return any(map(self._moves, inputs(node)))
+        return bool(self.change(node).batches)
+
+    def rows(self, piece: Piece) -> Any:
+        return self._evaluated(piece)
+
+    def _evaluated(self, piece: Piece, key: Any = None) -> HeldRows:
+        """A template over what is held."""
+        key = id(piece) if key is None else key
+        if not self._is_lasting(piece):
+            return self._by_job(piece)
+        kept = self.inside.plans.get(key)
+        if kept is None:
+            kept = self.inside.plans[key] = KeptPlan(self.inside.channel, self.inside.catalyst.frame(self._fill(piece)))
+        if not self._load(piece):
+            return HeldRows(kept.schema, [])
+        return HeldRows(kept.schema, kept.rows()) if kept.lasting else self._by_job(piece)
+
+    def _by_job(self, piece: Piece) -> HeldRows:
+        """Planned for this epoch alone: by event time, or with an exchange in it."""
+        frame = self.inside.catalyst.frame(self._fill(piece))
+        if not self._load(piece):
+            return HeldRows(frame.schema, [])
+        batches, observed = self.inside.channel.collected(frame)
+        self.observed |= observed
+        return HeldRows(frame.schema, batches)
+
+    def _load(self, piece: Piece) -> bool:
+        """Puts what has changed where the plan reads it; whether there is anything."""
+        found = False
+        for node in self._leaves(piece):
+            if id(node) not in self.loaded:
+                self.loaded.add(id(node))
+                self._leaf(node).put((self._moves(node) and self.change(node).batches) or [])
+            found |= self._leaf(node).filled
+        return found
+
+    def _leaves(self, piece: Piece) -> list[Node]:
+        found: dict[int, Node] = {}
+        for node in read_by(piece):
+            below = [node] if self._is_leaf(node) else self._leaves(node.body.piece)  # type: ignore[union-attr]
+            found |= {id(one): one for one in below}
+        return list(found.values())
+
+    def _is_leaf(self, node: Node) -> bool:
+        """A view is computed where it is read, unless several read it."""
+        return not isinstance(node, ViewNode) or self.consumers.get(id(node), 0) > 2
+
+    def _is_lasting(self, piece: Piece) -> bool:
+        """Whether nothing in it goes by the event time of this very epoch."""
+        return is_plain(piece) and all(
+            self._is_lasting(node.body.piece) for node in read_by(piece) if isinstance(node, ViewNode) and not self._is_leaf(node)
+        )
+
+    def plan(self, node: Node) -> Java:
+        return self._leaf(node).plan if self._is_leaf(node) else self._fill(node.body.piece)  # type: ignore[union-attr]
+
+    def _fill(self, piece: Piece) -> Java:
+        """As ever, but for exchanges that bring groups together: here all rows are together."""
+        if isinstance(piece, Branch) and kind(piece.plan) == "RepartitionByExpression":
+            return self._fill(piece.children[0])
+        return super()._fill(piece)
+
+    def _leaf(self, node: Node) -> Leaf:
+        if id(node) not in self.inside.leaves:
+            self.inside.leaves[id(node)] = Leaf(self.inside.channel, self._schema(node))
+        return self.inside.leaves[id(node)]
+
+    def _schema(self, node: Node) -> StructType:
+        match node:
+            case SourceNode():
+                return _source_schema(node)
+            case GatheredNode():
+                return node.schema
+            case ViewNode():
+                return self._evaluated_schema(node)
+        return change_schema(node.schema, node.placed)
+
+    def _evaluated_schema(self, view: ViewNode) -> StructType:
+        return self.inside.catalyst.frame(self._fill(view.body.piece)).schema
+
+    def provide(self, node: GatheredNode, rows: Any) -> None:
+        self.held[id(node)] = rows
+        self.loaded.discard(id(node))
+
+    def persist(self, rows: Any) -> None:
+        """They are held."""
+
+    def is_wide(self, piece: Piece) -> bool:
+        return False
+
+    @property
+    def numbers(self) -> Any:
+        return HeldRows(NOTHING, [pa.record_batch([pa.array(HERE)], ["id"])])
+
+    @property
+    def reads_by_shard(self) -> bool:
+        return True
+
+    def work(self, trace: TraceName, kind: Kind) -> NarrowWork:
+        s = self.setting
+        return NarrowWork(s.home, s.flow, s.run, trace, self.lower, self.upper, s.shards, kind, self.covers(trace), self.receipts)
+
+    def exchange(self, frame: Any, node: Node | None = None) -> Any:
+        return frame
+
+    def marker(self, rows: Any) -> Any:
+        return self._row(rows.schema, {HASH: 42, DIFF: 0, ROW: 0, GHOST: True})
+
+    def calls(self, schema: StructType) -> Any:
+        return self._row(schema, {HASH: 0, DIFF: 0, ROW: 0})
+
+    def _row(self, schema: StructType, values: Mapping[str, Any]) -> HeldRows:
+        types = arrow_of(schema, self.inside.channel.zone)
+        columns = [pa.array([values[f.name]], f.type) if f.name in values else pa.nulls(1, f.type) for f in types]
+        return HeldRows(schema, [pa.RecordBatch.from_arrays(columns, schema=types)])
+
+    def _retain(self, view: ViewNode) -> Any:
+        assert view.feed is not None and view.payload is not None
+        if not self._moves(view):
+            return None
+        body = Hole(view, view.body.output + view.body.carried)
+        rows = self._evaluated(Branch(view.feed.plan, [body]), key=(id(view), "rows"))
+        return rows.mapInArrow(RetainTask(self.work(view.trace, "diffs"), view.payload), NOTHING)
+
+    def _in_workers(self, node: Operator) -> HeldRows:
+        """One operator by the general way, over what is held."""
+        outer = EpochJob(self.setting, self.lower, self.upper, self.covers, {}, frozenset(), seen=self.seen)
+        for leaf in self._leaves(node.feed.piece):
+            self._load(Hole(leaf, []))
+            outer.frames[id(leaf)] = self._leaf(leaf).plan
+            outer.moving[id(leaf)] = self._moves(leaf)
+        frame = STEPS[type(node)](outer, node)
+        try:
+            batches, observed = self.inside.channel.collected(frame)
+            self.receipts.value = completed(self.receipts.value, left_in(outer.aside))
+        finally:
+            forget(outer.aside)
+            for persisted in outer.persisted:
+                persisted.unpersist()
+        self.observed |= observed
+        return HeldRows(frame.schema, batches)
+
+
+def _source_schema(node: SourceNode) -> StructType:
+    return StructType(list(node.schema.fields)).add(DIFF, LongType())
