@@ -1,6 +1,5 @@
 """The watermark of an epoch: a function of what the epochs before it have seen."""
 
-
 from nosync.model.watermark import EventClock, Expiry, Moment, newest
 
 HISTORY = {1: {}, 2: {"s": 100}, 3: {"s": 150, "t": 90}, 4: {"s": 150, "t": 170}}
