@@ -240,3 +240,63 @@ def test_of_a_roll_up_all_is_to_be_there_that_it_names(journal: Journal, remote:
     assert [one.lower for one in shipper.forgotten()] == [1, 2, 3]
     shipper.step()
     assert [one.lower for one in shipper.forgotten()] == [2, 3]
+
+
+def test_a_roll_up_is_completed_when_asked_for_and_nothing_else_waits(journal: Journal, remote: Objects) -> None:
+    shipper = LayerShipper(journal, journal.disk, remote, patience=0.0)
+    compute(journal, 1, 2, 3, 4)
+    while shipper.step():
+        pass
+    merge(journal, 1, 5)
+    journal.image.forget_past(5)
+    assert not shipper.step()
+    shipper.complete = True
+    compute(journal, 5)
+    assert shipper.step() and shipped(remote)[-1] == "5-6" and "1-5" not in shipped(remote)
+    assert shipper.step() and "1-5" in shipped(remote)
+
+
+@pytest.mark.parametrize(("epochs", "goes"), [(8, False), (9, True)])
+def test_while_the_stream_is_busy_only_much_is_shortened(journal: Journal, remote: Objects, epochs: int, goes: bool) -> None:
+    shipper = LayerShipper(journal, journal.disk, remote, most_layers=2, patience=0.0, clock=lambda: 0.0)
+    compute(journal, *range(1, epochs + 1))
+    while shipper.step():
+        pass
+    merge(journal, 1, 5)
+    assert len(shipper.placed) == epochs == site.MUCH_LONGER * 2 + goes
+    assert shipper.step() == goes
+
+
+def test_no_epoch_within_a_layer_that_went_alone_counts_until_all_others_are_past_it(journal: Journal, remote: Objects) -> None:
+    records, shipper = RecordShipper(journal), LayerShipper(journal, journal.disk, remote, patience=0.0)
+    for epoch in (1, 2, 3, 4):
+        made = layer(journal, epoch, epoch + 1)
+        path = made.path.replace("layers/v", "layers/w")
+        journal.disk.replace(path, b"w" * 100)
+        other = LayerInfo("w", ALL_HASHES, epoch, epoch + 1, "upserts", path, 1, 100, "abc")
+        journal.append(Opened(epoch, 0.0, {}), Computed(epoch, (made, other), {}, {}))
+    merge(journal, 1, 5)
+    records.step()
+    seen = []
+    while shipper.step():
+        seen.append(shipper.standing(records).epoch)
+    assert seen == [0, 0, 0, 0, 4] and shipper.spans == set()
+
+
+def test_an_epoch_that_changed_nothing_counts_too(journal: Journal, remote: Objects) -> None:
+    records, shipper = RecordShipper(journal), LayerShipper(journal, journal.disk, remote, patience=0.0)
+    journal.append(Opened(1, 0.0, {}), Computed(1, (), {}, {}))
+    assert not shipper.step() and shipper.standing(records).epoch == 0
+    records.step()
+    assert shipper.standing(records).epoch == 1
+
+
+def test_a_merged_layer_counts_once_its_own_record_is_there(journal: Journal, remote: Objects) -> None:
+    records, shipper = RecordShipper(journal), LayerShipper(journal, journal.disk, remote, patience=0.0)
+    compute(journal, 1, 2, 3, 4)
+    records.step()
+    merge(journal, 1, 5)
+    assert shipper.step() and shipped(remote) == ["1-5"]
+    assert shipper.standing(records).epoch == 0
+    records.step()
+    assert shipper.standing(records).epoch == 4

@@ -169,7 +169,7 @@ class LayerShipper:
         part = (layer.trace, layer.range)
         self.there[part] = list(cover([*self.there.get(part, ()), layer], self.journal.image.epoch))
         inside = [other for other in self.waiting[part] if within(other, layer)]
-        if inside and layer.upper > layer.lower + 1:
+        if inside:
             self.spans.add((inside[0].lower, layer.upper))
         gone = {other.path for other in inside}
         self.waiting[part] = [other for other in self.waiting[part] if other.path not in gone]
