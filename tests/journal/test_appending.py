@@ -10,6 +10,7 @@ from nosync.journal.chain import read_chain
 from nosync.journal.entries import Computed, Entry, Opened, Reached
 from nosync.journal.journal import Journal
 from nosync.journal.names import RECORDS, record_name, run_name
+from nosync.journal.record import encode
 from nosync.model.errors import Fenced, Internal
 from nosync.model.run import Runner
 from nosync.store.disk import LocalDisk
@@ -109,3 +110,16 @@ def test_what_a_newer_run_put_in_the_place_of_a_torn_record_is_not_removed(journ
     with pytest.raises(Fenced):
         start(Torn(disk.root), 2)
     assert read_chain(disk).image().last_opened == 1
+
+
+def test_what_an_overtaken_run_left_in_the_way_is_named_as_such_and_gone_with_the_next_start(disk: LocalDisk) -> None:
+    """It went on by itself while it was cut off, and was in the middle of an append when this one took its home over."""
+    start(disk)
+    journal = start(disk, 2)
+    late = encode(journal.number + 1, "1.00000001", "another past", [Opened(1, 0.0, {})])
+    disk.create(record_name(late.number), late.content)
+    with pytest.raises(Fenced, match="a run that was overtaken has left something where record 3 belongs") as raised:
+        journal.append(Opened(1, 1.0, {}))
+    assert "Start again" in raised.value.hint
+    again = start(disk, 3)
+    assert again.append(Opened(1, 2.0, {})) == 4 and read_chain(disk).image().opened[1].at == 2.0
