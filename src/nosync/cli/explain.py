@@ -15,7 +15,7 @@ from nosync.observe.figures import figures_of
 from nosync.observe.text import in_words
 
 
-@click.command()
+@click.command(short_help="The graph of a flow: what each part keeps, and costs.")
 @click.argument("what", metavar="FLOW.py|HOME", type=click.Path(exists=True, path_type=Path))
 @click.option("--svg", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Also draw the graph into this file.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")

@@ -33,7 +33,7 @@ class Unchecked(click.ClickException):
     exit_code = LOST
 
 
-@click.command()
+@click.command(short_help="Check layers and journal against each other.")
 @click.argument("home", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--remote", metavar="URL", help="Check the copy there too.")
 @click.option("--quick", is_flag=True, help="Compare names and sizes only; do not read the layers.")

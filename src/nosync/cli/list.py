@@ -14,7 +14,7 @@ from nosync.model.errors import NosyncError
 DEEP = 4  # folders below the one given
 
 
-@click.command(name="list")
+@click.command(name="list", short_help="Find the homes of flows below a folder.")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=Path("."))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def list_homes(folder: Path, as_json: bool) -> None:

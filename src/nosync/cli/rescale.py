@@ -11,7 +11,7 @@ from nosync.runtime.rescaling import check_shards
 from nosync.runtime.rescaling import rescale as record
 
 
-@click.command()
+@click.command(short_help="Cut a flow at rest into more shards, or fewer.")
 @click.argument("home", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("shards", type=int)
 @click.option("--remote", metavar="URL", help="That of the flow, where it has one.")

@@ -26,7 +26,7 @@ def _shards(context: click.Context, option: click.Parameter, said: str | None) -
     return int(said)
 
 
-@click.command()
+@click.command(short_help="Run the flow that a Python file defines.")
 @click.argument("file", metavar="FLOW.py", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--home", required=True, type=click.Path(path_type=Path), help="Folder of the state; made if missing.")
 @click.option("--shards", callback=_shards, metavar="N|auto", help="Number of shards from here on; auto: by cores and load.")

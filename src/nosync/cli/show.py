@@ -38,7 +38,7 @@ def _names(said: Sequence[str]) -> list[str]:
     return [name.strip() for one in said for name in one.split(",") if name.strip()]
 
 
-@click.command()
+@click.command(short_help="The rows of a view, now or as of an epoch.")
 @click.argument("home", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("view", shell_complete=views_in)
 @click.option("--at", metavar="WHEN", callback=when, help='An epoch, a time ("2026-05-01 21:05", "1 hour ago") or "safe"; else newest.')

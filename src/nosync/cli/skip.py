@@ -19,7 +19,7 @@ from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
 
 
-@click.command()
+@click.command(short_help="Leave files out that are gone for good.")
 @click.argument("home", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("source")
 @click.argument("files", nargs=-1, required=True)

@@ -10,7 +10,7 @@ from nosync.history.home import open as open_home
 from nosync.model.errors import Invalid
 
 
-@click.command()
+@click.command(short_help="Answer SQL over the views of a home.")
 @click.argument("home", type=str)
 @click.argument("statement", required=False)
 @click.option("--at", metavar="WHEN", help='An epoch, a time ("2026-05-01 21:05", "1 hour ago"), "safe" or a pin; else newest.')

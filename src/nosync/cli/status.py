@@ -13,7 +13,7 @@ from nosync.history.home import open as open_home
 from nosync.history.status import ENDED, STATUS
 
 
-@click.command()
+@click.command(short_help="How a flow stands, since when, and by whom.")
 @click.argument("home", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @click.option("--rows", "count_rows", is_flag=True, help="Count the rows of each view too: reads all its layers.")

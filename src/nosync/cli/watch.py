@@ -18,7 +18,7 @@ from nosync.history.home import Home
 from nosync.history.home import open as open_home
 
 
-@click.command()
+@click.command(short_help="Follow a view as it changes.")
 @click.argument("home", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("view", shell_complete=views_in)
 @click.option("--every", type=click.FloatRange(min=0.05), default=1.0, show_default=True, metavar="SECONDS", help="How often to look.")
