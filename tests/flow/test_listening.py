@@ -92,6 +92,16 @@ def test_prometheus_and_opentelemetry_see_each_epoch(quick: SparkSession, tmp_pa
         urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics")
 
 
+def test_a_listener_may_stop_the_run(quick: SparkSession, tmp_path: Path) -> None:
+    flow, source = ns.Flow("shop", quick), ns.memory("x int")
+    flow.view("v", flow.source("s", source))
+    runs: list[ns.Run] = []
+    flow.listen(lambda event: runs[0].stop() if event.kind == "progress" else None)
+    runs.append(flow.start(tmp_path, shards=1))
+    source.add([(1,)])
+    assert runs[0].awaitTermination(60) and runs[0].status.phase == "stopped"
+
+
 def test_what_cannot_listen_is_refused(quick: SparkSession) -> None:
     with pytest.raises(ns.Invalid, match="was given a int, which cannot listen"):
         ns.Flow("shop", quick).listen(3)  # type: ignore[arg-type]

@@ -87,6 +87,7 @@ class Loop:
     def owns(self, thread: threading.Thread) -> bool:
         """Whether a thread is one of the run's: it must not wait for the end of the run."""
         behind = [*(self.tending.threads if self.tending else ()), *([self.opener.thread] if self.opener else ())]
+        behind.append(self.listeners.thread)
         return thread is self.thread or thread in behind
 
     def _end(self, error: NosyncError) -> None:
