@@ -192,6 +192,7 @@ class Flow:
 
     def _add_view(self, name: str, query: DataFrame, final: bool = False, late: str | None = None) -> DataFrame:
         node = self._compiler.view(name, query, final, late)
+        self._queries[name] = query
         if late is not None:
             found = self._compiler.graph.views[late]
             self._frames[late] = self._compiler.placeholder(found.schema, found)
@@ -337,7 +338,8 @@ class Flow:
     def program(self) -> Program:
         """What has been declared so far, ready to run. It is its own: running it changes nothing here, nor declaring more there."""
         graph, sources = copied(self._compiler.graph), {name: source.guarded(name) for name, source in self._sources.items()}
-        return Program(self.name, self.spark, graph, sources, dict(self._functions), dict(self._sinks))
+        program = Program(self.name, self.spark, graph, sources, dict(self._functions), dict(self._sinks))
+        return replace(program, queries=dict(self._queries), leaves=dict(self._compiler.leaves))
 
     def _check_name(self, name: str) -> None:
         if self._run is not None and self._run.isActive:

@@ -165,8 +165,13 @@ class Home:
         first = max(first, Epoch(begun.epoch - 1)) if begun else first
         kept = [epoch for epoch in epochs(first + 1, last) if epoch in self.image.kept and (begun is None or epoch >= begun.epoch)]
         image = self.image if first >= self.image.since else self.past.whole(self._recent)
-        times = {entry.epoch: entry.at for entry in (*self.past.openings(), *self.image.opened.values())} if kept else {}
+        times = {entry.epoch: entry.at for entry in self.openings()} if kept else {}
         return list(steps(pieces(image.traces.get(record.trace, {})), kept, first, times, lambda epoch: image.covers(record.trace, epoch)))
+
+    def openings(self) -> list[Opened]:
+        """Of all epochs, oldest first, with what each took from the sources."""
+        found = {entry.epoch: entry for entry in (*self.past.openings(), *self.image.opened.values())}
+        return [found[epoch] for epoch in sorted(found)]
 
     def history(self) -> pa.Table:
         """One row an epoch: when it was opened, from which slices, rows in and out, layers and bytes, and which failures it survives."""

@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from nosync.bridge.arrow import arrow_schema
 from nosync.graph.copying import copied
 from nosync.graph.graph import Graph
-from nosync.graph.nodes import SourceNode, ViewNode
+from nosync.graph.nodes import Node, SourceNode, ViewNode
 from nosync.graph.operators import Operator
 from nosync.graph.picture import boxes_of
 from nosync.graph.timed import timed_traces
@@ -37,7 +37,8 @@ from nosync.spark.settings import settings_of
 class Program:
     """A declared flow. `functions` maps the names of Python functions to the views that call them. `on_other_settings`: whether it goes on
     where answers may come out differently than before. `keep`: which epochs it keeps, None for as before; `policy`: how its
-    state is protected; `scaling`: how many shards it shall have; `listeners` hear what its runs do.
+    state is protected; `scaling`: how many shards it shall have; `listeners` hear what its runs do. `queries` are those of its views, over
+    placeholders that `leaves` know by number.
     """
 
     name: str
@@ -51,6 +52,8 @@ class Program:
     policy: Policy = LOG_STRUCTURED
     scaling: Scaling = FIXED
     listeners: tuple[Listening, ...] = ()
+    queries: Mapping[str, DataFrame] = field(default_factory=dict)
+    leaves: Mapping[int, Node] = field(default_factory=dict)
 
     def declaration(self, shards: int, retired: Iterable[str] = ()) -> Declared:
         """What the journal records of the program, and compares it by."""

@@ -17,11 +17,13 @@ from nosync.model.moment import At
 from nosync.model.progress import Progress
 from nosync.model.sink import Promise
 from nosync.model.status import Status
+from nosync.model.why import Why
 from nosync.observe.drawing import drawn
 from nosync.observe.figures import figures_of, rows_kept
 from nosync.observe.introductions import status_as_html, status_in_a_line
 from nosync.observe.text import in_words, ways_in_words
 from nosync.recovery.restore import Recovered
+from nosync.runtime.blame import why
 from nosync.runtime.change import OnChange
 from nosync.runtime.durability import DURABILITY, Durability
 from nosync.runtime.loop import IDLE_SECONDS, Loop
@@ -196,6 +198,14 @@ class Run:
         for step in found:
             home.bring(step)
         return steps_frame(self.spark, str(home.path), home.record(name), found, self._program.graph.views[name].schema)
+
+    def why(self, name: str, at: At = None, most: int = 100, **values: Any) -> Why:
+        """What the rows of a view with these values come from: epochs, slices of sources, and at most `most` input rows of each source, as
+        far as the input is kept. `values` of columns that group or join say most.
+        """
+        home = self._opened()
+        epoch = home.resolve(at)
+        return why(self._program, self._starting.engine, home, name, values, home.epoch if epoch is None else epoch, most)
 
     def history(self) -> DataFrame:
         """One row an epoch: when it was opened, from which slices, rows in and out, layers and bytes, and which failures it survives."""

@@ -218,6 +218,11 @@ class SparkEngine:
             rows = reduce(DataFrame.unionAll, [stamped(self._read(name, [entry.slices[name]]), node.stamp, entry.at) for entry in found])
         return observed(rows, name, node.time) if node.time is not None and name in self.timed else rows
 
+    def rows_of(self, source: str, opened: Opened) -> DataFrame:
+        """What a source gave in one epoch, as it was recorded."""
+        rows, stamp = self._read(source, [opened.slices[source]]), self.program.graph.sources[source].stamp
+        return rows if stamp is None else stamped(rows, stamp, opened.at)
+
     def _read(self, name: str, slices: Sequence[Slice]) -> DataFrame:
         source = self.program.sources[name]
         if source.together is not None and len(slices) > 1:

@@ -1,0 +1,42 @@
+"""Blame: from a row back to the input that made it, through aggregates, joins and views on views."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import nosync as ns
+
+
+def test_a_row_is_traced_to_its_input(quick: SparkSession, tmp_path: Path) -> None:
+    flow = ns.Flow("blame", quick)
+    buys, users = ns.memory("user string, price int"), ns.memory("name string, city string", removals=True)
+    bought = flow.source("buys", buys)
+    flow.source("users", users, checked=False)
+    flow.view("spend", bought.where("price > 0").groupBy("user").sum("price").toDF("user", "spent"))
+    flow.sql("create view places as select s.user as who, s.spent, u.city from spend s join users u on s.user = u.name")
+    flow.sql("create view total as select sum(price) as total from buys")
+    with flow.start(tmp_path, shards=2) as run:
+        for prices in ([("ann", 5), ("bob", 7)], [("ann", -1), ("bob", 1)], [("ann", 6)]):
+            buys.add(prices)
+            if prices[0] == ("ann", 5):
+                users.add([("ann", "Rome"), ("bob", "Oslo")])
+            run.processAllAvailable()
+        spend = run.why("spend", user="ann")
+        assert spend.result == ({"user": "ann", "spent": 11},)
+        assert [(row["price"], row["_epoch"], row["_diff"]) for row in spend.rows["buys"]] == [(5, 1, 1), (6, 3, 1)]
+        assert spend.epochs == (1, 3) and spend.counts == {"buys": 2} and not spend.notes
+        assert [(part.epoch, part.rows) for part in spend.parts] == [(1, 1), (2, 0), (3, 1)]
+        before = run.why("spend", at=2, user="ann")
+        assert before.result == ({"user": "ann", "spent": 5},) and before.epochs == (1,)
+        place = run.why("places", who="ann")
+        assert place.result == ({"who": "ann", "spent": 11, "city": "Rome"},) and place.counts == {"buys": 2, "users": 1}
+        assert place.rows["users"][0]["city"] == "Rome" and "from users: 1 row" in str(place)
+        total = run.why("total", most=2, total=18)
+        assert total.counts == {"buys": 5} and len(total.rows["buys"]) == 2
+        assert any("any of them" in note for note in total.notes) and any("2 are given" in note for note in total.notes)
+        assert run.why("spend", user="eve").result == () == run.why("spend", user="eve").epochs
+        with pytest.raises(ns.Invalid, match='no column "x"'):
+            run.why("spend", x=1)
+        with pytest.raises(ns.Invalid, match='no view "nothing"'):
+            run.why("nothing", x=1)
