@@ -19,7 +19,7 @@ ONLY ?=
 SPARK ?=
 MUTATE_ARGS ?=
 
-.PHONY: help setup demo test check docs simulate crash-test servers test-servers bench bench-small bench-durability tpch nexmark random-sql spark-sql-tests fuzz mutate clean
+.PHONY: help setup demo test check docs simulate crash-test servers test-servers bench bench-small bench-durability bench-history tpch nexmark random-sql spark-sql-tests fuzz mutate clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -70,6 +70,9 @@ bench-small: $(READY) ## what an epoch of 1,000 rows costs, beside Spark's micro
 
 bench-durability: $(READY) ## what durability costs and how soon a flow is back (BENCH_ARGS=--quick for a smoke run)
 	@$(VENV)/bin/python -m bench.durability $(BENCH_ARGS)
+
+bench-history: $(READY) ## what looking back costs: look-ups, old views, rescaling (BENCH_ARGS="--keys 1000000" for less)
+	@$(VENV)/bin/python -m bench.history $(BENCH_ARGS)
 
 tpch: $(READY) ## the 22 queries of TPC-H over tables that grow and shrink, against batch (SCALE=0.01, TPCH_ARGS="--only q1")
 	@$(VENV)/bin/python -m bench.tpch --scale $(SCALE) $(TPCH_ARGS)
