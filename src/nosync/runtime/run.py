@@ -2,7 +2,7 @@
 
 import threading
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
