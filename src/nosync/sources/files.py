@@ -13,7 +13,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -34,7 +33,6 @@ from nosync.sources.footers import Footer, footer_of
 from nosync.sources.listing import Entry, facts, new_entries
 from nosync.sources.options import check_options
 from nosync.sources.place import Place, format_said_by, place_of
-from nosync.sources.plain import plain_rows
 from nosync.sources.positions import FILE_PATH, positions
 from nosync.sources.rejection import UNREAD, reasons
 from nosync.sources.schema import schema_of
@@ -223,11 +221,6 @@ class Files:
     def direct(self, slice: Slice) -> list[str]:
         """The files, where tasks may read columns from them without Spark; else nothing."""
         return self._paths(slice) if slice.get("plain") and not self.options else []
-
-    def table(self, slice: Slice) -> pa.Table | None:
-        """The rows where they need no Spark to be read."""
-        paths = self.direct(slice)
-        return plain_rows(paths, self.expected) if paths else None
 
     def _paths(self, slice: Slice) -> list[str]:
         """The files of a slice, after checking that they are what they were."""

@@ -185,13 +185,14 @@ class SparkEngine:
         return self.ways.choose(openings[0].epoch, rows)
 
     def _narrow(self, openings: Sequence[Opened], covers: CoversOf, seen: History) -> NarrowJob:
+        """Files are read by workers also here: one that is cut off while it is mapped takes the process with it."""
         job, taken = self._job(openings, covers, None, seen), self._taken(openings)
         found = {name: self.program.sources[name].table for name in taken}
         tables = {name: partial(self._table, table, openings[0], name) for name, table in found.items() if table is not None}
         sources = {name: self.program.sources[name] for name in taken}
         shaped = {name: (source.shaped, openings[0].slices[name]) for name, source in sources.items() if source.shaped is not None}
         return NarrowJob(
-            self.setting, job.lower, job.upper, covers, job.changes, frozenset(), job.direct, seen=seen, tables=tables, shaped=shaped
+            self.setting, job.lower, job.upper, covers, job.changes, frozenset(), seen=seen, tables=tables, shaped=shaped
         )
 
     def _table(self, read: Callable[[Slice], pa.Table | None], opened: Opened, name: str) -> pa.Table | None:

@@ -42,7 +42,6 @@ from nosync.spark.retain import RetainTask
 from nosync.spark.session import narrow_session
 
 HELD_ROWS = 1 << 20  # of one change
-HERE: list[int] = [0]
 
 
 class Inside:
@@ -280,14 +279,6 @@ class NarrowJob(EpochJob):
 
     def is_wide(self, piece: Piece) -> bool:
         return False
-
-    @property
-    def numbers(self) -> Any:
-        return HeldRows(NOTHING, [pa.record_batch([pa.array(HERE)], ["id"])])
-
-    @property
-    def reads_by_shard(self) -> bool:
-        return True
 
     def work(self, trace: TraceName, kind: Kind) -> NarrowWork:
         s = self.setting
