@@ -127,7 +127,8 @@ class Loop:
         if self.stopping:
             raise Stopped
         self.recovery, self.message = recovery, f"Recovering: {recovery}"
-        self.log.info("recovering: %s", recovery)
+        if self.starting.image.epoch:  # a new home has nothing to come back from
+            self.log.info("recovering: %s", recovery)
 
     def _work(self, stepping: Stepping, opener: Opener) -> None:
         pause = STALL_SECONDS[0]
