@@ -9,8 +9,10 @@ from typing import Any
 import click
 
 from nosync.cli.completion import completion
+from nosync.cli.du import du
 from nosync.cli.explain import explain
 from nosync.cli.fsck import fsck
+from nosync.cli.keep import keep, pin
 from nosync.cli.list import list_homes
 from nosync.cli.output import text_of
 from nosync.cli.rescale import rescale
@@ -66,5 +68,5 @@ def main() -> None:
     """
 
 
-for command in (run, status, show, watch, list_homes, explain, fsck, skip, rescale, sql, completion):
+for command in (run, status, show, watch, list_homes, explain, fsck, skip, rescale, keep, pin, du, sql, completion):
     main.add_command(command)

@@ -10,9 +10,12 @@ from nosync.graph.traces import feeders
 from nosync.history.home import Home, Past, covers_at, find_view
 from nosync.history.moments import epoch_at
 from nosync.history.status import recorded_safe, status_of
+from nosync.journal.entries import Keeping
+from nosync.journal.pins import pin, unpin
 from nosync.model.arguments import checked
 from nosync.model.errors import Conflict, NosyncError
 from nosync.model.identifiers import Epoch
+from nosync.model.ladder import Keep, ladder_of
 from nosync.model.moment import At
 from nosync.model.progress import Progress
 from nosync.model.sink import Promise
@@ -215,6 +218,26 @@ class Run:
         """The home as a reader sees it, with the remote behind it."""
         stepping = self._loop.ready()
         return Home(stepping.home, stepping.remote)
+
+    def keep(self, keep: Keep) -> None:
+        """From now on, state stays readable as of these epochs, as in `flow.start(..., keep=)`; so it does after the next start."""
+        self._loop.ready().journal.append(Keeping(ladder_of(keep).said))
+
+    def pin(self, name: str, at: At = None) -> Epoch:
+        """Holds an epoch, the newest by default, under a name until that is dropped (`unpin`), whatever `keep` says; gives the epoch."""
+        journal = self._loop.ready().journal
+        epoch = self._opened().resolve(at)
+        pin(journal, name, journal.image.epoch if epoch is None else epoch)
+        return journal.image.pins[name]
+
+    def unpin(self, name: str) -> None:
+        """The epoch of this pin is held by nothing but `keep` from here on."""
+        unpin(self._loop.ready().journal, name)
+
+    @property
+    def pins(self) -> dict[str, Epoch]:
+        """The pinned epochs, by name."""
+        return dict(self._loop.ready().journal.snapshot()[0].pins)
 
     def rescale(self, shards: int) -> Epoch:
         """Cuts the flow into so many shards, more or fewer, from the next epoch on; gives that epoch. The stream waits for nothing, and

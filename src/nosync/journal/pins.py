@@ -1,0 +1,28 @@
+"""Pins: epochs that stay readable under a name until somebody drops it."""
+
+from nosync.journal.entries import Pinned, Unpinned
+from nosync.journal.journal import Journal
+from nosync.model.errors import Invalid, NotInHistory
+from nosync.model.identifiers import Epoch
+
+
+def pin(journal: Journal, name: str, epoch: Epoch) -> None:
+    """From here on the epoch is held. `NotInHistory` where it is not kept any more, or not there yet."""
+    with journal.lock:
+        image = journal.image
+        if image.pins.get(name) == epoch:
+            return
+        if name in image.pins:
+            raise Invalid(f'pin "{name}" holds epoch {image.pins[name]}', hint="Drop it first, or choose another name.")
+        if not 1 <= epoch <= image.epoch or epoch not in image.kept:
+            near = " or ".join(str(one) for one in image.kept.near(epoch) if one <= image.epoch)
+            raise NotInHistory(f"epoch {epoch} is not kept", hint=f"Pin epoch {near}." if near else "No epoch has been computed yet.")
+        journal.append(Pinned(name, epoch))
+
+
+def unpin(journal: Journal, name: str) -> None:
+    """The epoch is held by nothing but the ladder from here on."""
+    with journal.lock:
+        if name not in journal.image.pins:
+            raise Invalid(f'there is no pin "{name}"', hint=f"There are: {', '.join(sorted(journal.image.pins)) or 'none'}.")
+        journal.append(Unpinned(name))
