@@ -1,14 +1,15 @@
 """Which tests can notice a mutant: those that run its lines, the quickest first.
 
 Found by running every test once under a tracer; kept by test file (`reach.json` in the cache) until that file changes. What is kept may be
-older than the code: then a mutant is shown to fewer tests than would meet it, never wrongly taken for noticed. `--retrace` does all anew.
+older than the code: of a function that has changed all tests are taken that ran any line of it; a test that has come to run it since is not
+known. Nothing is wrongly taken for noticed. `--retrace` does all anew.
 """
 
 import ast
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -22,6 +23,7 @@ from .tracing import Lines, Slow, Tracer, at_most
 
 SLOW_SECONDS = 1.5  # of the processor, under the tracer; slower tests are left out
 TRACE_SECONDS = 600
+ANYWHERE = "anywhere"  # in a function
 Test = Callable[[], bool]  # says whether it passed
 Places = dict[str, dict[int, tuple[str, int]]]
 
@@ -39,7 +41,7 @@ class Reached:
         """The quickest first."""
         known = self.lines.get(f"{mutant.file}::{mutant.function}", {})
         lines = range(mutant.lines[0] - mutant.first, mutant.lines[1] - mutant.first + 1)
-        found = {test for line in lines for test in known.get(str(line), ())}
+        found = {test for line in (*map(str, lines), ANYWHERE) for test in known.get(line, ())}
         return sorted(found, key=lambda test: (self.seconds[test], test))
 
     def against(self, mutant: Mutant) -> str:
@@ -47,11 +49,13 @@ class Reached:
         digests = {f"{test} {self.digests[test]}" for test in self.tests(mutant)}
         return sha256("\n".join(sorted(digests)).encode()).hexdigest()[:16]
 
-    def add(self, part: dict[str, Any], digest: str = "") -> None:
+    def add(self, part: dict[str, Any], digest: str = "", sources: Mapping[str, str] | None = None) -> None:
+        """Of a function that is not what it was when it was traced (`sources` has what it is), nobody knows which lines a test runs."""
         for function, lines in part["lines"].items():
             known = self.lines.setdefault(function, {})
+            changed = sources is not None and part.get("sources", {}).get(function) != sources.get(function)
             for line, tests in lines.items():
-                known.setdefault(line, []).extend(tests)
+                known.setdefault(ANYWHERE if changed else line, []).extend(tests)
         self.seconds |= part["seconds"]
         self.digests |= dict.fromkeys(part["seconds"], digest)
         self.failed += part["failed"]
@@ -66,7 +70,7 @@ class Reach:
 
     def of(self, groups: dict[str, dict[str, Test]]) -> Reached:
         """Tests come in groups: by the file that they are in, or by what they import."""
-        reached, places = Reached(), _places()
+        reached, places, sources = Reached(), _places(), _sources()
         for group, tests in groups.items():
             digest = self._digest(group)
             key = f"{group} {digest} {len(tests)}"
@@ -76,7 +80,7 @@ class Reach:
                 self.kept[key] = self._traced({name: tests[name] for name in part["failed"]}, places, part)
                 self._keep()
                 self.say(f"traced {group}")
-            reached.add(self.kept[key], digest)
+            reached.add(self.kept[key], digest, sources)
         return reached
 
     def _keep(self) -> None:
@@ -88,7 +92,7 @@ class Reach:
     def _traced(self, tests: dict[str, Test], places: Places, part: dict[str, Any]) -> dict[str, Any]:
         known = Reached(part["lines"], seconds=part["seconds"])
         known.add(json.loads(in_a_copy(lambda: json.dumps(_traced(tests, places)), TRACE_SECONDS)))
-        return {"lines": known.lines, "seconds": known.seconds, "failed": known.failed}
+        return {"lines": known.lines, "seconds": known.seconds, "failed": known.failed, "sources": _sources()}
 
     def _digest(self, group: str) -> str:
         path = ROOT / group
@@ -113,6 +117,13 @@ def _traced(tests: dict[str, Test], places: Places) -> dict[str, Any]:
         for function, line in _located(tracer.lines, places):
             lines.setdefault(function, {}).setdefault(str(line), []).append(name)
     return {"lines": lines, "seconds": seconds, "failed": failed}
+
+
+def _sources() -> dict[str, str]:
+    """Of each function, a digest of what it is now."""
+    trees = {file: ast.parse((PACKAGE / file).read_text(encoding="utf-8")) for room in ROOMS for file in files_of(room)}
+    functions = {f"{file}::{name}": function for file, tree in trees.items() for name, function in functions_in(tree)}
+    return {name: sha256(ast.dump(function).encode()).hexdigest()[:6] for name, function in functions.items()}
 
 
 def _places() -> Places:

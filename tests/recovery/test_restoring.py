@@ -273,3 +273,13 @@ def test_what_was_made_again_inside_a_layer_that_stands_for_a_lost_one_is_read_a
 )
 def test_a_job_replaces_what_it_makes_again_and_nothing_else(job: Recompute, replaced: bool) -> None:
     assert job.replaces(LayerInfo("v", HALVES[0], 2, 3, "upserts", "2-3", 1, 1, "")) == replaced
+
+
+def test_input_is_fetched_like_layers_and_counts_for_none_of_their_bytes(grown: Grown) -> None:
+    grown.disk.replace("input/s/4", b"row")
+    grown.journal.append(Opened(4, 0.0, {"s": {}}, {"input/s/4": fingerprint(b"row")}))
+    grown.remote.upload("input/s/4", grown.disk)
+    grown.journal.ship()
+    del grown.disk.files["input/s/4"]
+    done = grown.recover()
+    assert (done.fetched, done.fetched_bytes) == (1, 0) and grown.disk.read("input/s/4") == b"row"

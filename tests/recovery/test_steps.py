@@ -27,3 +27,9 @@ def test_a_shard_is_whole_when_nothing_of_it_is_left_to_do() -> None:
         (0, 2, 0, 100), (1, 2, 10, 100), (1, 2, 30, 100), (1, 2, 30, 100),
     ]  # fmt: skip
     assert str(found[1]) == "1 of 2 shards, 10 of 100 B (fetching file 2 of 3 from the remote)"
+
+
+def test_of_what_is_missing_a_job_brings_back_its_own_part_and_epochs() -> None:
+    job = Recompute(2, 3, {"v": frozenset([ONE])})
+    missing = (layer(1, ONE, 1), layer(2, ONE, 10), layer(3, ONE, 20), layer(4, ONE, 100), layer(2, OTHER, 1000))
+    assert RecoveryProgress(Image(), Plan(4, 4, jobs=(job,), missing=missing)).bytes[-1] == 30
