@@ -34,7 +34,7 @@ def _fits(hint: Any) -> Fits:
 
 def _container_check(container: Any, inside: tuple[Any, ...]) -> Fits:
     """For `dict[K, V]`, `list[V]`, `tuple[V, ...]`, and `tuple[A, B]`, which JSON has as a list."""
-    parts = [_fits(hint) for hint in inside if hint is not ...]
+    parts = [_fits(hint) for hint in inside]
     if container is dict:
         key, item = parts
         return lambda value: type(value) is dict and all(map(key, value)) and all(map(item, value.values()))
