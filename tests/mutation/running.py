@@ -185,4 +185,4 @@ class Runner:
         filename = str(PACKAGE / mutant.file)
         code = compiled(mutant, filename)
         for function in self.functions[filename, mutant.function]:
-            function.__code__ = code
+            function.__code__ = code.replace(co_freevars=function.__code__.co_freevars)  # also those of a call that was left out
