@@ -304,7 +304,7 @@ def test_what_a_fold_cannot_do_is_refused_at_once(quick: SparkSession) -> None:
     rows = flow.source("s", ns.memory("k string, x int, a array<int>", removals=True))
     good: dict[str, Any] = {"by": "k", "fn": running, "state": "n int", "output": "n int"}
     for wrong, words in (
-        ({"by": "y"}, 'no single column "y"'), ({"by": []}, "no key"), ({"fn": 3}, "not a function"), ({"state": "n"}, "is no schema"),
+        ({"by": "y"}, 'no single column "y"'), ({"by": []}, "no key"), ({"fn": 3}, "fn=3 is of type int"), ({"state": "n"}, "is no schema"),
         ({"order_by": "a"}, "array<int>"), ({"output": ns.fold.__doc__}, "is no schema"),
     ):  # fmt: skip
         with pytest.raises(ns.Invalid, match=words):
