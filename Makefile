@@ -19,7 +19,7 @@ ONLY ?=
 SPARK ?=
 MUTATE_ARGS ?=
 
-.PHONY: help setup demo test check docs simulate crash-test servers test-servers bench bench-small bench-durability bench-history tpch nexmark random-sql spark-sql-tests fuzz mutate clean
+.PHONY: help setup demo test check docs simulate crash-test servers test-servers test-connectors bench bench-small bench-durability bench-connectors bench-history tpch nexmark random-sql spark-sql-tests fuzz mutate clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -62,6 +62,9 @@ servers: $(READY) ## the S3 servers that tests talk to, built once and kept in ~
 test-servers: $(READY) ## tests with servers that take minutes to build: one whose conditional put is not atomic
 	@$(VENV)/bin/python -m pytest --servers -m servers $(PYTEST_ARGS)
 
+test-connectors: $(READY) ## connectors with real servers: installs Kafka, PostgreSQL and an S3 server, and runs everything
+	@$(VENV)/bin/python -m pytest --connectors tests/connectors tests/sources/test_streams.py $(PYTEST_ARGS)
+
 bench: $(READY) ## figures against Spark Structured Streaming (BENCH_ARGS=--quick for a smoke run)
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)
 
@@ -73,6 +76,9 @@ bench-durability: $(READY) ## what durability costs and how soon a flow is back 
 
 bench-history: $(READY) ## what looking back costs: look-ups, old views, rescaling (BENCH_ARGS="--keys 1000000" for less)
 	@$(VENV)/bin/python -m bench.history $(BENCH_ARGS)
+
+bench-connectors: $(READY) ## Kafka and PostgreSQL beside a plain consumer and plain COPY
+	@$(VENV)/bin/python -m bench.connectors
 
 tpch: $(READY) ## the 22 queries of TPC-H over tables that grow and shrink, against batch (SCALE=0.01, TPCH_ARGS="--only q1")
 	@$(VENV)/bin/python -m bench.tpch --scale $(SCALE) $(TPCH_ARGS)

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
 from tests import jvm
+from tests.servers import installing
 from tests.servers.s3 import Server, settings_for, versitygw
 from tests.store.servers import BUCKET
 
@@ -24,10 +25,12 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT / "src"), str(
 
 SLOWEST = 10
 LONG_BUILDS = "servers"
+SERVERS = {"kafka_broker": "kafka", "postgres_server": "postgres"}  # by the fixture that starts one
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--servers", action="store_true", help="also what needs servers that take minutes to build (`make test-servers`)")
+    parser.addoption("--connectors", action="store_true", help="also what needs servers that have to be installed (`make test-connectors`)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -43,7 +46,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The files that took longest, where there were many."""
+    """What was left out, and why; the files that took longest, where there were many."""
+    asked = terminalreporter.config.getoption("--connectors")
+    for server in SERVERS.values() if not asked else ():
+        if reason := installing.missing(server):
+            terminalreporter.write_line(f"left out, the tests with {server}: {reason}", yellow=True)
     seconds = Counter[str]()
     for reports in terminalreporter.stats.values():
         for report in reports:
@@ -56,13 +63,17 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that use Spark are marked, so that `-m "not spark"` is the quick part of the suite. Those with long builds are left
-    out. Several workers share the work evenly.
+    """Tests that use Spark are marked, so that `-m "not spark"` is the quick part of the suite. Those with long builds, or with servers
+    that are not installed, are left out. Several workers share the work evenly.
     """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
     left_out = [] if config.getoption("--servers") else [item for item in items if item.get_closest_marker(LONG_BUILDS)]
+    reasons = {} if config.getoption("--connectors") else {fixture: installing.missing(server) for fixture, server in SERVERS.items()}
+    if not config.getoption("--connectors"):
+        left_out += [item for item in items if item.get_closest_marker("connectors")]
+    left_out += [item for item in items if any(reasons.get(fixture) for fixture in getattr(item, "fixturenames", ()))]
     config.hook.pytest_deselected(items=left_out)
     items[:] = [item for item in items if item not in left_out]
     hands = int(getattr(config, "workerinput", {}).get("workercount", 1))

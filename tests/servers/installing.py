@@ -18,6 +18,10 @@ BUILD_SECONDS = 1500
 
 VERSITYGW, GO = "v1.8.0", "1.26.4"
 S3S_FS = "0.14.1"
+KAFKA = "4.3.1"
+POM = """<project><modelVersion>4.0.0</modelVersion><groupId>nosync</groupId><artifactId>kafka</artifactId><version>1</version>
+<dependencies><dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{}</version></dependency>
+</dependencies></project>"""
 
 
 def versitygw() -> Path:
@@ -28,6 +32,34 @@ def versitygw() -> Path:
 def s3s_fs() -> Path:
     """An S3 server that looks whether a name is there, and writes it after. Built with Rust, in minutes."""
     return _built(f"s3s-fs-{S3S_FS}", _build_s3s_fs)
+
+
+def kafka() -> Path:
+    """The folder of a broker's jars. Fetched with Maven."""
+    return _built(f"kafka-{KAFKA}", _fetch_kafka)
+
+
+def postgres() -> Path:
+    """The folder of PostgreSQL's programs: those of the system, which apt installs where it may."""
+    found = _postgres_here()
+    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        _run(["apt-get", "install", "--yes", "--quiet", "postgresql"], "needs apt", {"DEBIAN_FRONTEND": "noninteractive"})
+        found = _postgres_here()
+    if found is None:
+        raise RuntimeError("PostgreSQL is needed: install its server, so that `pg_config --bindir` or the PATH leads to it")
+    return found
+
+
+def _postgres_here() -> Path | None:
+    where = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name), reverse=True)
+    where += [Path(found).resolve().parent for name in ("postgres",) if (found := shutil.which(name))]
+    return next((path for path in where if (path / "initdb").exists() and (path / "postgres").exists()), None)
+
+
+def missing(server: str) -> str:
+    """Why tests of a server cannot run without installing something first; nothing where they can."""
+    found = {"kafka": (CACHE / f"kafka-{KAFKA}").exists(), "postgres": _postgres_here() is not None}
+    return "" if found[server] else f"{server} is not installed: `make test-connectors` does it"
 
 
 def _built(name: str, build: Callable[[Path], Path]) -> Path:
@@ -58,6 +90,17 @@ def _build_versitygw(scratch: Path) -> Path:
     where = {"GOBIN": str(scratch), "GOFLAGS": "-modcacherw", "CGO_ENABLED": "0"}
     _run([go, "install", f"github.com/versity/versitygw/cmd/versitygw@{VERSITYGW}"], "needs Go 1.24 or newer", where)
     return scratch / "versitygw"
+
+
+def _fetch_kafka(scratch: Path) -> Path:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise RuntimeError("Kafka needs Maven: install it, so that `mvn` is on the PATH, and run `make test-connectors`")
+    scratch.mkdir(exist_ok=True)
+    (scratch / "pom.xml").write_text(POM.format(KAFKA))
+    options = ["-DincludeScope=runtime", f"-DoutputDirectory={scratch / 'libs'}"]
+    _run([maven, "-q", "-B", "-f", str(scratch / "pom.xml"), "dependency:copy-dependencies", *options], "needs Maven")
+    return scratch / "libs"
 
 
 def _build_s3s_fs(scratch: Path) -> Path:
