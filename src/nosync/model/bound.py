@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from nosync.model.errors import HANDLED, NosyncError, user_code
 from nosync.model.source import (
+    Closing,
     Counted,
     DirectlyReadable,
     InFolder,
     Joinable,
+    Lagging,
     Marked,
     Ordered,
     ReadOnce,
@@ -59,6 +61,14 @@ def _nowhere() -> str:
     return ""
 
 
+def _unmeasured() -> dict[str, int]:
+    return {}
+
+
+def _nothing_held() -> None:
+    return None
+
+
 def _nothing_to_do(slice: Slice) -> None:
     return None
 
@@ -94,6 +104,8 @@ class BoundSource:
     acknowledge: Callable[[Slice], None] = _nothing_to_do
     reopen: Callable[[Slice, Mapping[str, str]], Slice] = _as_it_is
     folder: Callable[[], str] = _nowhere
+    close: Callable[[], None] = _nothing_held
+    lag: Callable[[], dict[str, int]] = _unmeasured
     read_once: bool = False
     trim: Callable[[Slice], None] | None = None
     marks: Callable[[Slice], Iterable[str]] | None = None
@@ -114,6 +126,8 @@ class BoundSource:
             available=_guarded(name, "available", self.available),
             acknowledge=_guarded(name, "acknowledge", self.acknowledge),
             reopen=_guarded(name, "reopen", self.reopen),
+            close=_guarded(name, "close", self.close),
+            lag=_guarded(name, "lag", self.lag),
             trim=None if trim is None else _guarded(name, "trim", trim, HANDLED),
             marks=None if marks is None else _guarded(name, "marks", lambda slice: list(marks(slice)), HANDLED),
         )
@@ -141,6 +155,8 @@ def bound(source: Source) -> BoundSource:
         acknowledge=source.acknowledge if isinstance(source, ReadOnce) else _nothing_to_do,
         reopen=source.reopen if isinstance(source, Reopenable) else _as_it_is,
         folder=source.folder if isinstance(source, InFolder) else _nowhere,
+        close=source.close if isinstance(source, Closing) else _nothing_held,
+        lag=source.lag if isinstance(source, Lagging) else _unmeasured,
         read_once=isinstance(source, ReadOnce),
         trim=source.trim if isinstance(source, Trimmable) else None,
         marks=source.marks if isinstance(source, Marked) else None,

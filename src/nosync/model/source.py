@@ -167,7 +167,32 @@ class Ordered(Protocol):
         the position of each (`_p0`, `_p1`, `_p2`: whole numbers, compared from left to right)."""
 
 
+@runtime_checkable
+class Keyed(Protocol):
+    """Knows by which columns its rows differ: what `flow.source(..., key=)` says where the user says nothing."""
+
+    def keys(self) -> Sequence[str]:
+        """After `declare`; empty where there are none."""
+
+
+@runtime_checkable
+class Lagging(Protocol):
+    """Knows how much there is that no epoch has taken. Shown in the progress."""
+
+    def lag(self) -> dict[str, int]:
+        """By partition, or whatever the source has of that kind, in its own measure. Does not ask anybody: as of the last look."""
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """Holds something while a run reads it: a connection, a reader."""
+
+    def close(self) -> None:
+        """The run has ended. `start` may follow."""
+
+
 ABILITIES = (
     Counted, Weighed, Marked, Trimmable, ReadOnce, Tabular, Rejecting, Reopenable, InFolder, DirectlyReadable, Joinable, Ordered,
+    Keyed, Lagging, Closing,
 )  # fmt: skip
 """All that a source may have besides."""

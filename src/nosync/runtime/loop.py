@@ -217,6 +217,8 @@ class Loop:
 
     def _close(self) -> None:
         with ExitStack() as closing:  # from the last to the first, each whatever became of those before
+            for source in self.starting.program.sources.values():
+                closing.callback(source.close)
             closing.callback(self._close_sinks)
             if self.stepping is not None and self.opener is not None and self.tending is not None:
                 closing.callback(self._acknowledge, self.stepping)

@@ -14,10 +14,11 @@ from nosync.spark.receipts import Receipt
 
 
 def progress(
-    step: Step, millis: dict[str, int], image: Image, run: str, upkeep: Upkeep, delays: Mapping[str, int], since: float
+    step: Step, millis: dict[str, int], image: Image, run: str, upkeep: Upkeep, delays: Mapping[str, int], since: float,
+    lags: Mapping[str, Mapping[str, int]],
 ) -> Progress:
     """One epoch: input, time, state, and how far it is from being safe. `delays`: those of sources with a watermark, in microseconds;
-    `since`: when the epoch before was opened, in seconds since 1970, or 0.
+    `since`: when the epoch before was opened, in seconds since 1970, or 0. `lags`: what sources have by partition that no epoch has taken.
     """
     opened, rows, rejected = step.opened, step.outcome.rows, step.outcome.rejected
     total = sum(rows.values())
@@ -37,7 +38,9 @@ def progress(
         "durationMs": millis,
         "way": step.outcome.way,
         "sources": [
-            {"description": name, "numInputRows": rows.get(name, 0), "rejectedRows": rejected.get(name, 0)} for name in opened.slices
+            {"description": name, "numInputRows": rows.get(name, 0), "rejectedRows": rejected.get(name, 0)}
+            | ({"lag": dict(lags[name])} if name in lags else {})
+            for name in opened.slices
         ],
         "lateRows": sum(step.outcome.late.values()),
         "eventTime": _event_time(image, opened.epoch, delays),

@@ -92,7 +92,8 @@ class Stepping:
         millis = {"triggerExecution": round((time.perf_counter() - started) * 1e3), **step.millis}
         delays = {name: source.delay for name, source in self.program.graph.sources.items() if source.delay is not None}
         since, self._opened_at = self._opened_at, step.opened.at
-        return progress(step, millis, self.image, self.run, self.upkeep, delays, since)
+        lags = {name: found for name in step.opened.slices if (found := self.program.sources[name].lag())}
+        return progress(step, millis, self.image, self.run, self.upkeep, delays, since, lags)
 
     @property
     def shards(self) -> int:

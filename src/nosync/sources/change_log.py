@@ -42,6 +42,10 @@ class Reading:
     def carries_changes(self) -> bool:
         return bool(self.key) or self.op_column is not None
 
+    def by(self, keys: Sequence[str]) -> "Reading":
+        """By the keys that the source knows, where the user has said nothing."""
+        return self if self.carries_changes else replace(self, key=tuple(keys))
+
 
 def reading_of(source: str, key: str | Sequence[str] | None, op_column: str | None, sequence: str | None) -> Reading:
     if key is not None and not key:

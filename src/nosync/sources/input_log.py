@@ -46,6 +46,7 @@ def logged(source: BoundSource, name: str, schema: StructType, spark: SparkSessi
         append_only=source.append_only, start=log.start, available=log.available, read=log.read, rows=log.rows, weight=log.weight,
         files=log.files, acknowledge=log.acknowledge, table=log.table, trim=log.trim, marks=None if source.marks is None else log.marks,
         events=log.events, raw_events=(log.events_schema, log.raw_events),
+        close=source.close, lag=source.lag,
     )  # fmt: skip
 
 

@@ -123,6 +123,11 @@ def _function_failed(trace: str, views_by_function: Mapping[str, str], views: li
     ours = OURS.search(trace)
     if ours and ours.group(1) == "Corrupt":
         return Corrupt(f"{job} met damage: {ours.group(2).splitlines()[0]}", hint=START_AGAIN)
+    if ours and ours.group(1) == "Unavailable":
+        return Unavailable(f"{job}: {ours.group(2).splitlines()[0]}", hint=f"It is tried again: {job.left}.")
+    if ours and ours.group(1) == "Unreadable":
+        words = ours.group(2).splitlines()[0]
+        return Unreadable(f"{job}: {words}", hint=hint, files={words: "gone"})
     if ours:
         return Failed(f"{job} failed in {_some(views)}: {ours.group(2).splitlines()[0]}", hint=hint)
     own = INSIDE.sub("", trace)
