@@ -1,0 +1,1 @@
+"""Talking to servers of others: what sources and sinks of one server share."""
