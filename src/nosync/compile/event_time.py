@@ -1,8 +1,9 @@
 """Event time in a query's plan: which groups close, and which rows come too late for them.
 
-A source's event time is a mark in the metadata of its column. Spark passes metadata on, through projections, joins, `window`,
-`session_window` and `window_time`, so a grouping key that bears the mark says: this group closes. Its rows are held against the watermark
-where they enter the aggregate, not at the source; a row is late when the window it belongs to has ended by then.
+A source's event time is a mark in the metadata of its column (Spark's own, in a query over one of its streams). Spark passes metadata on,
+through projections, joins, `window`, `session_window` and `window_time`, so a grouping key that bears the mark says: this group closes. Its
+rows are held against the watermark where they enter the aggregate, not at the source; a row is late when the window it belongs to has ended
+by then.
 """
 
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from nosync.compile.query import Query
 
 MARK = "nosync.eventTime"
+SPARKS_MARK = "spark.watermarkDelayMs"  # in queries that were written over a stream of Spark's
 WINDOW, SESSION = "spark.timeWindow", "spark.sessionWindow"
 
 
@@ -64,7 +66,9 @@ def time_key(plan: Java) -> TimeKey | None:
     for place, key in enumerate(items(plan.groupingExpressions())):
         if kind(key) != "AttributeReference":
             continue
-        marked, session, window = (bool(key.metadata().contains(mark)) for mark in (MARK, SESSION, WINDOW))
+        marks = (MARK, SPARKS_MARK, SESSION, WINDOW)
+        ours, sparks, session, window = (bool(key.metadata().contains(mark)) for mark in marks)
+        marked = ours or sparks
         if session or (marked and (window or is_time(data_type(key)))):
             found.append((not session, not window, TimeKey(key, place, session, marked)))
     return min(found, key=lambda one: one[:2])[2] if found else None

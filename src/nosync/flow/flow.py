@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from nosync.bridge.catalyst import Catalyst
-from nosync.bridge.errors import JavaError, no_traces_logged, words_of
+from nosync.bridge.errors import JavaError, words_of
 from nosync.bridge.frames import analyzed
 from nosync.compile.compiler import Compiler
 from nosync.compile.ledger import ledger
@@ -22,10 +22,11 @@ from nosync.flow import actions, watermarks
 from nosync.flow.event_time import with_event_time
 from nosync.flow.functions import functions_of
 from nosync.flow.in_use import IN_USE, check_first_use
-from nosync.flow.names import created_view, mentioned, visible
+from nosync.flow.names import asked, check_free, created_view
 from nosync.flow.outputs import check_fits
 from nosync.flow.preview import Preview
-from nosync.flow.statements import check_statement, not_valid
+from nosync.flow.statements import check_statement
+from nosync.flow.streams import Streams
 from nosync.flow.telling import telling
 from nosync.flow.words import SINK_WORDS, SOURCE_WORDS, START_WORDS, VIEW_WORDS, check_words
 from nosync.graph.copying import copied
@@ -42,7 +43,7 @@ from nosync.model.quoting import check_name, quoted
 from nosync.model.safety import Release
 from nosync.model.scaling import FIXED, FOLLOW
 from nosync.model.sink import BoundSink, Promise, Sink
-from nosync.model.source import Source
+from nosync.model.source import Keyed, Source
 from nosync.observe.drawing import drawn
 from nosync.observe.introductions import flow_in_a_line
 from nosync.observe.news import logger, show_at_a_terminal
@@ -57,6 +58,7 @@ from nosync.sources import rejection
 from nosync.sources.change_log import ChangeLog, reading_of
 from nosync.sources.fitting import fitting
 from nosync.sources.input_log import logged
+from nosync.sources.streams import stream_of
 from nosync.spark.operators import RULES
 from nosync.spark.session import active_or_local, checked_session
 
@@ -83,6 +85,7 @@ class Flow:
         self._functions: dict[str, str] = {}
         self._sinks: dict[str, BoundSink] = {}
         self._listeners: list[Listening] = []
+        self._streams = Streams(self._compiler.catalyst)
         self._run: Run | None = None
         self._log = logger(name)
 
@@ -99,7 +102,7 @@ class Flow:
     def source(
         self,
         name: str,
-        source: Source,
+        source: Source | DataFrame,
         key: str | Sequence[str] | None = None,
         op_column: str | None = None,
         sequence: str | None = None,
@@ -107,7 +110,7 @@ class Flow:
         stamp: str | None = None,
         checked: bool = True,
     ) -> DataFrame:
-        """Adds a source and returns an ordinary (empty) DataFrame that stands for it in queries.
+        """Adds a source, or a stream of Spark's (`spark.readStream....load()`); returns an empty DataFrame that stands for it in queries.
 
         With a `key`, rows with equal keys replace one another: the newest counts. `op_column` names a column that says whether a row is
         inserted, updated or removed, `sequence` one that says which of two rows of a key is newer.
@@ -123,12 +126,17 @@ class Flow:
         """
         self._check_name(name)
         reading = reading_of(name, key, op_column, sequence)
+        if isinstance(source, DataFrame):
+            said = key, op_column, sequence, watermark, stamp, checked
+            self._frames[name] = self._streams.declared(name, source, lambda name, leaf: self.source(name, stream_of(leaf), *said), said)
+            return self._frames[name]
         check_source(name, source)
         check_first_use(name, source, self._given)
         given = source.declare(name, self.spark)
         if not isinstance(given, StructType):
             raise Invalid(f'source "{name}": declare gave a {type(given).__name__}', hint="Let it return the StructType of the rows.")
         check_abilities(name, source)
+        reading = reading.by(source.keys()) if isinstance(source, Keyed) else reading
         found = logged(fitting(bound(source), source, name, given), name, given, self.spark)
         if reading.carries_changes or (checked and not found.append_only):
             self._change_log(ChangeLog(name, found, given, reading), watermark, stamp)
@@ -191,6 +199,7 @@ class Flow:
             raise Invalid(f'view "{name}": {words_of(error)}', hint="Correct the query.") from None
 
     def _add_view(self, name: str, query: DataFrame, final: bool = False, late: str | None = None) -> DataFrame:
+        query = self._without_streams(name, query)
         node = self._compiler.view(name, query, final, late)
         self._queries[name] = query
         if late is not None:
@@ -203,22 +212,19 @@ class Flow:
         self._frames[name] = self._compiler.placeholder(query.schema, node)
         return self._frames[name]
 
+    def _without_streams(self, view: str, query: DataFrame) -> DataFrame:
+        """The query over sources, one for each stream of Spark's that it reads."""
+        taken = {view, *self._frames, *self._sinks}
+        return self._streams.replaced(query, taken, lambda name, leaf: self.source(name, stream_of(leaf)))
+
     @checked()
     def sql(self, statement: str) -> DataFrame:
         """A query over sources, views and the session's own tables; `create view NAME as ...` declares a view."""
         check_statement(statement)
         created = created_view(statement)
         if created is None:
-            return self._query(statement)
-        name, query = created
-        return self.view(name, self._query(query))
-
-    def _query(self, statement: str) -> DataFrame:
-        with visible(self.spark, mentioned(statement, self._frames)), no_traces_logged():
-            try:
-                return self.spark.sql(statement)
-            except (PySparkException, JavaError) as error:
-                raise not_valid(statement, words_of(error), self._frames) from None
+            return asked(self.spark, statement, self._frames)
+        return self.view(created[0], asked(self.spark, created[1], self._frames))
 
     @checked(**SINK_WORDS)
     def sink(self, name: str, query: DataFrame, sink: Sink, release: Release = "safe") -> None:
@@ -238,6 +244,7 @@ class Flow:
         check_sink(name, sink)
         check_columns(name, query.columns)
         try:
+            query = self._without_streams(name, query)
             self._compiler.sink(name, query, partial(check_fits, name, sink))
         except (PySparkException, JavaError) as error:
             raise Invalid(f'sink "{name}": {words_of(error)}', hint="Correct the query.") from None
@@ -342,9 +349,4 @@ class Flow:
         return replace(program, queries=dict(self._queries), leaves=dict(self._compiler.leaves))
 
     def _check_name(self, name: str) -> None:
-        if self._run is not None and self._run.isActive:
-            hint = 'Stop the run, declare, and start again on the same home with on_change="rebuild".'
-            raise Conflict(f'flow "{self.name}" is running: "{name}" would lack all rows before', hint=hint)
-        check_name(name, "a source, view or sink")
-        if name in self._frames or name in self._sinks:
-            raise Invalid(f'flow "{self.name}" already has a source, view or sink "{name}"', hint="Choose another name.")
+        check_free(self.name, name, {*self._frames, *self._sinks}, self._run is not None and self._run.isActive)

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType, TimestampNTZType
 
 from nosync.bridge.arrow import arrow_type
-from nosync.compile.event_time import MARK
+from nosync.compile.event_time import MARK, SPARKS_MARK
 from nosync.compile.rules.fold import Folding, marked
 from nosync.kernels.order import orderable
 from nosync.model.arguments import checked
@@ -75,7 +75,7 @@ def fold(
 
 def _naive(schema: StructType) -> bool:
     """Whether event time comes without a zone."""
-    return any(MARK in field.metadata and isinstance(field.dataType, TimestampNTZType) for field in schema.fields)
+    return any({MARK, SPARKS_MARK} & {*field.metadata} and isinstance(field.dataType, TimestampNTZType) for field in schema.fields)
 
 
 def _schema(rows: DataFrame, given: str | StructType, what: str) -> StructType:

@@ -2,13 +2,17 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from nosync.bridge.errors import JavaError, no_traces_logged, words_of
 from nosync.bridge.sessions import has_temporary_view
-from nosync.model.quoting import quoted
+from nosync.flow.statements import not_valid
+from nosync.model.errors import Conflict, Invalid
+from nosync.model.quoting import check_name, quoted
 
 CREATE = re.compile(r"\s*create\s+(?:or\s+replace\s+)?(?:temp(?:orary)?\s+)?view\s+(`[^`]+`|[\w.]+)\s+as\s+(.*)", re.IGNORECASE | re.DOTALL)
 
@@ -43,3 +47,22 @@ def visible(spark: SparkSession, frames: Mapping[str, DataFrame]) -> Iterator[No
             spark.catalog.dropTempView(name)
         for name, frame in hidden.items():
             frame.createOrReplaceTempView(quoted(name))
+
+
+def asked(spark: SparkSession, statement: str, frames: Mapping[str, DataFrame]) -> DataFrame:
+    """A query in SQL over the frames and the session's own tables."""
+    with visible(spark, mentioned(statement, frames)), no_traces_logged():
+        try:
+            return spark.sql(statement)
+        except (PySparkException, JavaError) as error:
+            raise not_valid(statement, words_of(error), frames) from None
+
+
+def check_free(flow: str, name: str, taken: Collection[str], running: bool) -> None:
+    """Whether something more may be declared under a name."""
+    if running:
+        hint = 'Stop the run, declare, and start again on the same home with on_change="rebuild".'
+        raise Conflict(f'flow "{flow}" is running: "{name}" would lack all rows before', hint=hint)
+    check_name(name, "a source, view or sink")
+    if name in taken:
+        raise Invalid(f'flow "{flow}" already has a source, view or sink "{name}"', hint="Choose another name.")

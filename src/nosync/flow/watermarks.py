@@ -39,7 +39,12 @@ def with_watermark(frame: DataFrame, eventTime: str, delayThreshold: str) -> Dat
     plan = analyzed(frame)
     if not any(owner(frame.sparkSession, leaf) for leaf in _leaves(plan)):
         return sparks_own(frame, eventTime, delayThreshold)
-    time = _column(frame, eventTime)
+    return _marked(frame, plan, note(frame, eventTime, delayThreshold))
+
+
+def note(frame: DataFrame, eventTime: str, delayThreshold: str) -> Java:  # noqa: N803 (PySpark's names)
+    """The source of the rows has this watermark from now on. Gives the identity of its column."""
+    plan, time = analyzed(frame), _column(frame, eventTime)
     if not is_time(data_type(time)):
         what = data_type(time).simpleString()
         raise Invalid(f'withWatermark("{eventTime}", ...): the column is {what}, not a timestamp', hint="Name a timestamp.")
@@ -50,7 +55,7 @@ def with_watermark(frame: DataFrame, eventTime: str, delayThreshold: str) -> Dat
         said = f'withWatermark("{eventTime}", "{delayThreshold}")'
         raise Invalid(f'{said}: source "{source.name}" has a watermark already ({known})', hint="Say one column and one delay a source.")
     source.time, source.delay = column, delay
-    return _marked(frame, plan, time.exprId())
+    return time.exprId()
 
 
 def _column(frame: DataFrame, name: str) -> Java:

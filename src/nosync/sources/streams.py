@@ -1,0 +1,191 @@
+"""Any stream of Spark's as a source: what `spark.readStream....load()` returns.
+
+A slice is a pair of the source's own offsets, `{"start": ..., "end": ...}`, each the text that the source makes of it, and `kept`: the
+small files that the source has written into its checkpoint folder, by name, so that another host reads the same rows from the same offsets.
+A stream that cannot be read again (a socket) gets an input log.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from nosync.bridge.catalyst import Java, children, kind
+from nosync.bridge.errors import JavaError
+from nosync.bridge.frames import OBSERVED, analyzed
+from nosync.bridge.streams import Described, MicroBatches, described, explained
+from nosync.model.columns import DIFF
+from nosync.model.errors import Invalid, Refused
+from nosync.model.source import Slice, Source, Taken
+from nosync.model.store import checked
+from nosync.sources.files import FORMATS, MAX_BYTES, files
+
+FORGETFUL = ("TextSocketTable", "MemoryStreamTable", "MemoryStreamTableBase")  # forget what they have handed out
+MOST_KEPT = 64 << 10  # bytes of a source's own files that go into slices
+UNSUPPORTED = {
+    "latestfirst": ("true", "Files are taken from the oldest to the newest."),
+    "filenameonly": ("true", "Files are known by their paths."),
+    "maxfileage": (None, "Every file is taken, however old."),
+}
+PASSED_OVER = ("path", "latestfirst", "filenameonly", "maxcachedfiles", "discardcachedinputratio")
+SUFFIXES = {"k": 10, "m": 20, "g": 30, "t": 40}
+Found = TypeVar("Found")
+
+
+def stream(frame: DataFrame, replayable: bool = True) -> Source:
+    """A stream of Spark's, `spark.readStream...load()`, as a source; `flow.source(name, frame)` does the same.
+
+    `replayable=False` for one that cannot read the same offsets again, for ever: its rows are written into the home.
+
+    >>> ticks = flow.source("ticks", ns.stream(flow.spark.readStream.format("rate").load(), replayable=False))
+    """
+    plan = analyzed(frame)
+    if not plan.isStreaming() or children(plan):
+        raise Invalid("ns.stream takes what spark.readStream...load() returned", hint="Apply the query to what flow.source returns.")
+    return stream_of(plan, replayable)
+
+
+def stream_of(leaf: Java, replayable: bool = True) -> Source:
+    """The source that reads a streaming leaf of a plan."""
+    found = described(leaf)
+    if found.old:
+        return _files(found)
+    forgetful = not replayable or kind(leaf.table()) in FORGETFUL
+    return ForgetfulStream(leaf, found) if forgetful else SparkStream(leaf, found)
+
+
+def name_of(leaf: Java) -> str:
+    """What a stream is called that nobody has named: after what it reads."""
+    found = described(leaf)
+    given = found.options
+    text = given.get("subscribe") or given.get("subscribepattern") or given.get("path") or "".join(found.paths) or found.format
+    return Path(text.rstrip("/")).name.partition(":")[0] or found.format
+
+
+def _files(found: Described) -> Source:
+    """A stream of files is the folder itself."""
+    format, options, paths = found.format.lower(), dict(found.options), list(found.paths)
+    if format not in FORMATS:
+        hint = "Read it by a connector of the DataSource V2 interface, or write a source: docs/extending.md."
+        raise Refused(f'the stream format "{found.format}" is of an interface of Spark that keeps no offsets to read again', hint=hint)
+    for name, (value, why) in UNSUPPORTED.items():
+        if name in options and value in (None, options[name].lower()):
+            raise Invalid(f'the option "{name}" of a stream of files is not possible here', hint=f"Leave it out. {why}")
+    paths += [options["path"]] if "path" in options else []
+    if len(paths) != 1:
+        raise Invalid(f"a stream of files reads one folder, not {', '.join(paths) or 'none'}", hint="Declare a source for each folder.")
+    named: dict[str, Any] = {
+        "maxFilesPerTrigger": int(options.pop("maxfilespertrigger")) if "maxfilespertrigger" in options else None,
+        "maxBytesPerTrigger": _bytes(options.pop("maxbytespertrigger", str(MAX_BYTES))),
+        "cleanSource": options.pop("cleansource", "off").lower(),
+        "sourceArchiveDir": options.pop("sourcearchivedir", None),
+    }
+    named |= {name: value for name, value in options.items() if name not in PASSED_OVER}
+    return files(paths[0].removeprefix("file:") if "://" not in paths[0] else paths[0], format, found.schema, **named)
+
+
+def _bytes(text: str) -> int:
+    """As Spark reads sizes: "512m"."""
+    plain = text.strip().lower().removesuffix("b")
+    try:
+        return int(plain[:-1]) << SUFFIXES[plain[-1]] if plain[-1:] in SUFFIXES else int(plain)
+    except ValueError:
+        raise Invalid(f'maxBytesPerTrigger="{text}" is no size', hint='Pass a number of bytes, or "512m".') from None
+
+
+@dataclass(eq=False)
+class SparkStream:
+    """A stream of the DataSource V2 interface. It is opened when it is first asked, so that what it reads from may be out of reach."""
+
+    leaf: Java
+    found: Described
+    append_only: bool = True
+    position: str | None = None
+    kept: dict[str, str] = field(default_factory=dict)
+    place: Path = field(default_factory=Path)
+    _batches: MicroBatches | None = None
+    _opening: threading.Lock = field(default_factory=threading.Lock)
+
+    def declare(self, name: str, spark: SparkSession) -> StructType:
+        self.name, self.spark = name, spark
+        return self.found.schema
+
+    def start(self, folder: Path, taken: Taken) -> None:
+        self.close()
+        self.place, latest = folder / "stream", taken.latest
+        self.position, self.kept = (latest["end"], latest["kept"]) if latest else (None, {})
+
+    def available(self) -> Slice | None:
+        return self._asked(self._available)
+
+    def _available(self, batches: MicroBatches) -> Slice | None:
+        """The first slice is handed out even if it is empty: it says where the stream began, and some begin with being read."""
+        first = self.position is None
+        start = batches.initial() if self.position is None else self.position
+        self.kept = self._remembered() if first else self.kept
+        end = batches.latest(start) or start
+        if end == start and not first:
+            return None
+        self.position = end
+        return {"start": start, "end": end, "kept": self.kept}
+
+    def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
+        parts = slice.get("parts", [slice])
+        ranges = [(part["start"], part["end"]) for part in parts]
+        frames = self._asked(lambda batches: [batches.read(spark, *range) for range in ranges], parts[-1]["kept"])
+        rows = reduce(DataFrame.unionAll, frames)
+        counted = rows.observe(f"{OBSERVED}{self.name}", F.count(F.lit(1)).alias("rows"))
+        return counted.withColumn(DIFF, F.lit(1).cast("bigint"))
+
+    def together(self, slices: Sequence[Slice]) -> Slice:
+        """Counted as one."""
+        return {"parts": list(slices)}
+
+    def close(self) -> None:
+        with self._opening:
+            batches, self._batches = self._batches, None
+        if batches is not None:
+            batches.stop()
+
+    def _asked(self, ask: Callable[[MicroBatches], Found], kept: dict[str, str] | None = None) -> Found:
+        try:
+            with self._opening:
+                if self._batches is None:
+                    self._restore(self.kept or kept or {})
+                    self._batches = MicroBatches(self.spark, self.leaf, self.place.as_uri())
+            return ask(self._batches)
+        except JavaError as error:
+            raise explained(f'source "{self.name}" ({self.found.format})', error) from None
+
+    def _restore(self, kept: dict[str, str]) -> None:
+        """What the source has remembered on another host."""
+        for name, text in kept.items():
+            file = self.place / checked(name)
+            if not file.exists():
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text)
+
+    def _remembered(self) -> dict[str, str]:
+        found = [file for file in sorted(self.place.rglob("*")) if file.is_file() and not file.name.startswith(".")]
+        if sum(file.stat().st_size for file in found) > MOST_KEPT:
+            hint = "It cannot be read from another host: write a source that needs no files, docs/extending.md."
+            raise Invalid(f'source "{self.name}" ({self.found.format}) keeps more than {MOST_KEPT:,} bytes of its own', hint=hint)
+        return {file.relative_to(self.place).as_posix(): file.read_text() for file in found}
+
+
+@dataclass(eq=False)
+class ForgetfulStream(SparkStream):
+    """One that cannot be read again: a new run begins with what comes from then on."""
+
+    def start(self, folder: Path, taken: Taken) -> None:
+        super().start(folder, taken)
+        self.position, self.kept = None, {}
+
+    def acknowledge(self, slice: Slice) -> None:
+        self._asked(lambda batches: batches.commit(slice["end"]))
