@@ -1,0 +1,291 @@
+"""Topics of Kafka, without jars: the driver says which offsets belong to an epoch, tasks read them into Arrow.
+
+A slice is `{"ranges": [[topic, partition, start, end], ...]}`, of every partition that is known, also those without anything new: the last
+slice says where to go on. Ends are those of what is committed. Compaction and retention may take records that an epoch was computed from;
+what cannot be read again is an error that says so.
+"""
+
+import re
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from nosync.bridge.frames import OBSERVED
+from nosync.clients.kafka import Brokers, Offsets, settings
+from nosync.model.columns import DIFF, FILE, POSITION, RAW, REASON
+from nosync.model.errors import Invalid, Unavailable, Unreadable
+from nosync.model.quoting import quoted
+from nosync.model.source import Slice, Taken
+from nosync.sources.kafka_start import Starting, starting_offsets, starts_at
+from nosync.sources.kafka_task import KafkaTask, Range, shared
+from nosync.sources.rejection import UNREAD, reasons
+
+TYPES: dict[str, DataType] = {
+    "key": BinaryType(), "value": BinaryType(), "topic": StringType(), "partition": IntegerType(), "offset": LongType(),
+    "timestamp": TimestampType(), "timestampType": IntegerType(),
+    "headers": ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
+}  # fmt: skip
+PLAIN = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")  # as Spark's own source has them
+MOST_OFFSETS = 1_000_000
+LEAST_SHARE = 20_000  # offsets that are worth a task of their own
+LOOK_SECONDS = 5.0  # how often new topics and partitions are looked for
+BYTES = 100  # about, of a record
+TASKS = {
+    "enable.auto.commit": False, "enable.auto.offset.store": False, "enable.partition.eof": True, "auto.offset.reset": "error",
+    "fetch.wait.max.ms": 20, "queued.max.messages.kbytes": 32768, "group.id": "nosync", "fetch.queue.backoff.ms": 10,
+    "check.crcs": True,
+}  # fmt: skip
+
+
+def kafka(
+    servers: str,
+    topics: str | Sequence[str] | None = None,
+    pattern: str | None = None,
+    schema: str | StructType | None = None,
+    startingOffsets: Starting = "earliest",  # noqa: N803 (Spark's name)
+    onDataLoss: Literal["fail", "skip"] = "fail",  # noqa: N803 (as Spark's failOnDataLoss)
+    maxOffsetsPerTrigger: int = MOST_OFFSETS,  # noqa: N803 (Spark's name)
+    includeHeaders: bool = False,  # noqa: N803 (Spark's name)
+    metadata: Sequence[str] = (),
+    isolation: Literal["read_committed", "read_uncommitted"] = "read_committed",
+    **options: Any,
+) -> "Kafka":
+    """Topics of Kafka, by name or all whose names a pattern matches; new partitions and topics are taken from their beginning.
+
+    Without a `schema` the columns are those of Spark's own source: key, value, topic, partition, offset, timestamp, timestampType, and
+    with `includeHeaders` headers. With one, each value is a JSON object with these columns; what is not goes to `<source>.rejected`.
+    `metadata` names columns of the first kind to have besides.
+
+    `startingOffsets`: "earliest", "latest", a time (datetime, or text of ISO 8601), or offsets `{"topic": {0: 5}}`.
+    `onDataLoss="skip"` goes on where retention took records before an epoch had read them; "fail" ends the run.
+    `options` are those of librdkafka, such as `{"security.protocol": "SASL_SSL", "sasl.username": ...}`.
+    Needs the extra: pip install 'nosync[kafka]'.
+
+    >>> ns.kafka("broker:9092", "orders", schema="id bigint, price decimal(9,2)").topics
+    ('orders',)
+    """
+    named = (topics,) if isinstance(topics, str) else tuple(topics or ())
+    if bool(named) == bool(pattern):
+        raise Invalid("ns.kafka reads topics by name, or by a pattern", hint='Pass topics="orders", or pattern="orders-.*".')
+    if maxOffsetsPerTrigger < 1:
+        raise Invalid(f"maxOffsetsPerTrigger={maxOffsetsPerTrigger} takes no records", hint="Pass 1 or more.")
+    if onDataLoss not in ("fail", "skip"):
+        raise Invalid(f'onDataLoss="{onDataLoss}" is not known', hint='Pass "fail" or "skip".')
+    if unknown := [name for name in metadata if name not in TYPES]:
+        raise Invalid(f'metadata: a record has no "{unknown[0]}"', hint=f"It has {', '.join(TYPES)}.")
+    config = {**settings(servers, options), "isolation.level": isolation}
+    columns = tuple(metadata) if schema is not None else PLAIN + (("headers",) if includeHeaders else ())
+    return Kafka(named, pattern, schema, starting_offsets(startingOffsets), onDataLoss == "skip", maxOffsetsPerTrigger, columns, config)
+
+
+@dataclass(eq=False)
+class Kafka:
+    """See `kafka`. `position` is where the next epoch begins, by partition; `ends` where the log ended when it was last looked at."""
+
+    topics: tuple[str, ...]
+    pattern: str | None
+    given: str | StructType | None
+    begin: Starting
+    skipping: bool
+    most: int
+    columns: tuple[str, ...]
+    config: dict[str, Any] = field(repr=False)
+    append_only: bool = True
+    position: Offsets = field(default_factory=dict)
+    ends: Offsets = field(default_factory=dict)
+    looked_at: float = 0.0
+    fresh: bool = True
+    _asking: threading.Lock = field(default_factory=threading.Lock)
+
+    def declare(self, name: str, spark: SparkSession) -> StructType:
+        self.name, self.what = name, f'source "{name}" (Kafka)'
+        self.brokers = Brokers(self.what, self.config, self.config["isolation.level"])
+        with suppress(Unavailable):  # it is waited for when the flow runs
+            self._check_topics(self.brokers.partitions(self.topics or None))
+        self.value = self._value_schema(spark)
+        taken = {*self.columns} & {*self.value.names}
+        if taken:
+            raise Invalid(f'{self.what}: "{min(taken)}" is a column of the schema and of metadata', hint="Rename that of the schema.")
+        self.schema = StructType([*self.value.fields, *(StructField(column, TYPES[column]) for column in self.columns)])
+        return self.schema
+
+    def _value_schema(self, spark: SparkSession) -> StructType:
+        if self.given is None or isinstance(self.given, StructType):
+            return self.given or StructType()
+        try:
+            return spark.createDataFrame([], self.given).schema
+        except PySparkException as error:
+            words = str(error).strip().splitlines()[0]
+            raise Invalid(f'{self.what}: the schema "{self.given}" cannot be read: {words}', hint='Write "column type, ...".') from None
+
+    def _check_topics(self, found: Mapping[str, Any]) -> None:
+        missing = [topic for topic in self.topics if topic not in found]
+        if missing:
+            raise Invalid(f'{self.what}: there is no topic "{missing[0]}"', hint="Create it, or correct its name.")
+
+    def start(self, folder: Path, taken: Taken) -> None:
+        latest = taken.latest
+        self.position = {(topic, number): end for topic, number, _, end in latest["ranges"]} if latest else {}
+        self.fresh, self.looked_at, self.ends = latest is None, 0.0, {}
+
+    def available(self) -> Slice | None:
+        with self._asking:
+            before = dict(self.position)
+            self._look_for_partitions()
+            self.ends = self.brokers.latest(self.position)
+            self._check_ends()
+            upper = limited(self.position, self.ends, self.most)
+            ranges = [[topic, number, start, upper[topic, number]] for (topic, number), start in sorted(self.position.items())]
+            if upper == self.position and not (self.fresh and self.begin != "earliest" and ranges):
+                self.position = before if not self.fresh else self.position
+                return None
+            self.position, self.fresh = upper, False
+            return {"ranges": ranges}
+
+    def _look_for_partitions(self) -> None:
+        """Those that are new begin at their beginning; those of the first look, where the user says."""
+        if time.monotonic() - self.looked_at < LOOK_SECONDS:
+            return
+        found = self.brokers.partitions(self.topics or None)
+        self._check_topics(found)
+        matching = {topic: numbers for topic, numbers in found.items() if not self.pattern or re.fullmatch(self.pattern, topic)}
+        new = [(topic, number) for topic, numbers in matching.items() for number in numbers if (topic, number) not in self.position]
+        first = self.fresh and not self.position
+        self.position |= starts_at(self.begin, new, self.brokers) if first else self.brokers.earliest(new)
+        self.looked_at = time.monotonic()
+
+    def _check_ends(self) -> None:
+        """A topic that was made anew begins at 0 again."""
+        for (topic, number), position in self.position.items():
+            if self.ends[topic, number] >= position:
+                continue
+            words = f'{self.what}: topic "{topic}", partition {number} ends at {self.ends[topic, number]}, and {position} was reached'
+            raise Invalid(words, hint="The topic was made anew or cut: read it under another name of the source, or on a new home.")
+
+    def reopen(self, slice: Slice, unreadable: Mapping[str, str]) -> Slice:
+        """Without what retention took before it was read, if that is to be passed over."""
+        if not unreadable or not self.skipping:
+            return slice
+        first = self._earliest(slice)
+        kept = [(topic, number, max(start, first[topic, number]), end) for topic, number, start, end in slice["ranges"]]
+        return {"ranges": [[topic, number, min(start, end), end] for topic, number, start, end in kept]}
+
+    def _earliest(self, slice: Slice) -> Offsets:
+        return self.brokers.earliest((topic, number) for topic, number, _, _ in slice["ranges"])
+
+    def _ranges(self, slice: Slice) -> list[Range]:
+        """What there is to read, after checking that it is still there."""
+        ranges = [(topic, number, start, end) for topic, number, start, end in slice["ranges"] if end > start]
+        first = self.brokers.earliest({(topic, number) for topic, number, _, _ in ranges})
+        for topic, number, start, _ in ranges:
+            if start < first[topic, number]:
+                words = f'{self.what}: offsets {start} to {first[topic, number] - 1} of topic "{topic}", partition {number} are gone'
+                hint = 'Retention took them. Keep records for longer; onDataLoss="skip" goes on without those that no epoch has read.'
+                raise Unreadable(words, hint, files={topic: "gone"})
+        return ranges
+
+    def _records(self, spark: SparkSession, slice: Slice, columns: Sequence[str]) -> DataFrame:
+        shares = shared(self._ranges(slice), spark.sparkContext.defaultParallelism, LEAST_SHARE)
+        task = KafkaTask({**TASKS, **self.config}, shares, tuple(columns))
+        schema = StructType([StructField(column, TYPES[column]) for column in columns])
+        return spark.range(0, len(shares), 1, len(shares)).mapInArrow(task, schema)
+
+    def _parsed(self, spark: SparkSession, slice: Slice, more: Sequence[str] = ()) -> DataFrame:
+        """With a schema: its columns, the text of what does not fit, and columns of the record."""
+        wanted = [*dict.fromkeys(("value", *self.columns, *more))]
+        records = self._records(spark, slice, wanted)
+        schema, text = StructType([*self.value.fields, StructField(UNREAD, StringType())]), F.col("value").cast("string")
+        modes = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": UNREAD}
+        read = records.select(F.from_json(text, schema, modes).alias("read"), text.alias("text"), *wanted)
+        fields = [F.col("read")[column].alias(column) for column in self.value.names]
+        bad = F.when(F.col("text").isNull(), F.lit("")).otherwise(F.col("read")[UNREAD]).alias(UNREAD)
+        return read.select(*fields, bad, *(name for name in wanted if name not in self.value.names))
+
+    def _counts(self) -> list[Column]:
+        every = F.struct(*(F.col(quoted(column)) for column in self.value.names))
+        bad = [F.count(F.when(F.col(UNREAD).isNotNull(), every)).alias("rejected")] if self.given is not None else []
+        return [F.count(F.lit(1)).alias("rows"), *bad]
+
+    def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
+        if self.given is None:
+            rows = self._records(spark, slice, self.columns).observe(f"{OBSERVED}{self.name}", *self._counts())
+        else:
+            rows = self._parsed(spark, slice).observe(f"{OBSERVED}{self.name}", *self._counts()).where(F.col(UNREAD).isNull())
+        return rows.select(*map(quoted, self.schema.names), F.lit(1).cast("bigint").alias(DIFF))
+
+    def rejects(self, slice: Slice) -> int:
+        return 0
+
+    def rejected(self, spark: SparkSession, slice: Slice, epoch: int) -> DataFrame:
+        """What is no JSON of the schema: its text, why, and its place."""
+        if self.given is None:
+            return spark.createDataFrame([], "raw string, reason string, file string, epoch bigint, _diff bigint")
+        bad = self._parsed(spark, slice, ("topic", "partition", "offset")).where(F.col(UNREAD).isNotNull())
+        bad = bad.observe(f"{OBSERVED}{self.name}.rejected.{epoch}", *self._counts())
+        columns = {"raw": F.col(UNREAD), "reason": self._reason(), "file": _place(), "epoch": F.lit(epoch), DIFF: F.lit(1)}
+        whole = ("epoch", DIFF)
+        return bad.select(*((column.cast("bigint") if name in whole else column).alias(name) for name, column in columns.items()))
+
+    def _reason(self) -> Column:
+        return F.when(F.col(UNREAD) == "", F.lit("no value")).otherwise(reasons("json", self.value, {}))
+
+    def events(self, spark: SparkSession, slice: Slice) -> DataFrame:
+        """All records for a ledger, in the order of their offsets."""
+        place = ("topic", "partition", "offset")
+        if self.given is None:
+            rows = self._records(spark, slice, self.columns)
+            raw, reason = F.lit(None).cast("string"), F.lit(None).cast("string")
+        else:
+            rows = self._parsed(spark, slice, place)
+            raw, reason = F.col(UNREAD), F.when(F.col(UNREAD).isNotNull(), self._reason())
+        rows = rows.observe(f"{OBSERVED}{self.name}", *self._counts())
+        order = [F.lit(0).cast("bigint"), F.col("partition").cast("bigint"), F.col("offset")]
+        positions = [column.alias(name) for column, name in zip(order, POSITION, strict=True)]
+        marks = [raw.alias(RAW), reason.alias(REASON), F.when(reason.isNotNull(), _place()).alias(FILE)]
+        return rows.select(*map(quoted, self.schema.names), *marks, *positions, F.lit(1).cast("bigint").alias(DIFF))
+
+    def weight(self, slice: Slice) -> int:
+        return BYTES * int(sum(end - start for _, _, start, end in slice["ranges"]))
+
+    def together(self, slices: Sequence[Slice]) -> Slice:
+        return {"ranges": [range for slice in slices for range in slice["ranges"]]}
+
+    def lag(self) -> dict[str, int]:
+        """How many offsets each partition has that no epoch has taken, as of the last look."""
+        known = {partition: start for partition, start in self.position.items() if partition in self.ends}
+        return {f"{topic}-{number}": self.ends[topic, number] - start for (topic, number), start in known.items()}
+
+    def close(self) -> None:
+        self.brokers.close()
+
+
+def _place() -> Column:
+    return F.concat_ws("/", F.col("topic"), F.col("partition"), F.col("offset"))
+
+
+def limited(position: Offsets, ends: Offsets, most: int) -> Offsets:
+    """How far an epoch goes in each partition: all get a share of the limit in proportion to what they have."""
+    waiting = {partition: ends[partition] - start for partition, start in position.items()}
+    total = sum(waiting.values())
+    if total <= most:
+        return {partition: ends[partition] for partition in position}
+    return {partition: start + -(-waiting[partition] * most // total) for partition, start in position.items()}

@@ -1,0 +1,152 @@
+"""Reading ranges of offsets of Kafka in a task, into Arrow.
+
+A range is read until an offset at or behind its end is seen, or the reader stands there: offsets have gaps (markers of transactions,
+compaction), so nothing is inferred from how many there could be, and a range that ends in a marker waits for nothing.
+
+A worker keeps its readers from task to task: the next range of a partition mostly begins where the last one ended, and has been fetched by
+then.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from nosync.model.errors import Unavailable, Unreadable
+
+Range = tuple[str, int, int, int]
+"""Topic, partition, and the offsets from where to before which."""
+
+BATCH = 20_000
+SILENCE = 20.0  # seconds without a word from the broker
+GONE = ("TOPIC_AUTHORIZATION_FAILED", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_PARTITION", "_UNKNOWN_TOPIC")
+READERS = 32  # kept in a worker
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+COLUMNS: dict[str, tuple[pa.DataType, Callable[[Any], Any]]] = {
+    "key": (pa.binary(), lambda message: message.key()),
+    "value": (pa.binary(), lambda message: message.value()),
+    "topic": (pa.string(), lambda message: message.topic()),
+    "partition": (pa.int32(), lambda message: message.partition()),
+    "offset": (pa.int64(), lambda message: message.offset()),
+    "timestamp": (pa.int64(), lambda message: message.timestamp()[1] * 1000),
+    "timestampType": (pa.int32(), lambda message: message.timestamp()[0] - 1),
+    "headers": (HEADERS, lambda message: _headers(message.headers())),
+}
+TIME = pa.timestamp("us", "UTC")
+
+
+def _headers(found: Any) -> list[dict[str, Any]] | None:
+    return None if found is None else [{"key": name, "value": value} for name, value in found]
+
+
+@dataclass
+class Reader:
+    """A consumer of one partition, and where it stands. `ahead`: messages that it has given and nobody has asked for yet."""
+
+    consumer: Any
+    partition: Any
+    position: int = -1
+    ahead: list[Any] = field(default_factory=list)
+
+    def messages(self, start: int, end: int, eof: int) -> Iterator[list[Any]]:
+        """Those of a range, in pieces."""
+        if self.position != start:
+            self.partition.offset, self.ahead = start, []
+            self.consumer.assign([self.partition])
+        self.position, heard = -1, time.monotonic()  # unknown while we are at it
+        while True:
+            found = self.ahead or self._next()
+            self.ahead, taken, ended = [], [], False
+            for place, message in enumerate(found):
+                error = message.error()
+                heard = time.monotonic() if error is None or error.code() == eof else heard
+                if error is not None and error.code() != eof:
+                    self._failed(error, start)
+                elif message.offset() >= end:
+                    self.ahead, ended = found[place:], True  # ends that were reached are said once
+                    break
+                elif error is None:
+                    taken.append(message)
+            if taken:
+                yield taken
+            if ended:
+                self.position = end
+                return
+            if time.monotonic() - heard > SILENCE:
+                raise Unavailable(f"Kafka: nothing came of {self._place} for {SILENCE:g} s", hint="It is tried again.")
+
+    def _next(self) -> list[Any]:
+        """What has come; a call for many would wait until there are so many."""
+        found: list[Any] = self.consumer.consume(BATCH, 0)
+        first = None if found else self.consumer.poll(0.5)
+        return found if first is None else [first, *self.consumer.consume(BATCH, 0)]
+
+    @property
+    def _place(self) -> str:
+        return f'topic "{self.partition.topic}", partition {self.partition.partition}'
+
+    def _failed(self, error: Any, start: int) -> None:
+        if error.name() in ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"):
+            raise Unreadable(f"Kafka: {self._place} has lost what followed offset {start}")
+        if error.fatal() or error.name() in GONE:
+            raise Unavailable(f"Kafka: {self._place}: {error.str()}", hint="It is tried again.")
+
+
+_readers: OrderedDict[tuple[Any, ...], Reader] = OrderedDict()
+
+
+def _reader(config: dict[str, Any], topic: str, number: int) -> Reader:
+    """That of the worker, or a new one."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    key = (*sorted((name, str(value)) for name, value in config.items()), topic, number)
+    found = _readers.pop(key, None)
+    if found is None:
+        found = Reader(Consumer(config), TopicPartition(topic, number))
+        while len(_readers) >= READERS:
+            _readers.popitem(last=False)[1].consumer.close()
+    _readers[key] = found
+    return found
+
+
+@dataclass(frozen=True)
+class KafkaTask:
+    """Reads the shares whose numbers it is given. Its settings are not shown."""
+
+    config: dict[str, Any] = field(repr=False)
+    shares: tuple[tuple[Range, ...], ...]
+    columns: tuple[str, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from confluent_kafka import KafkaError
+
+        for batch in batches:
+            for share in batch.column(0).to_pylist():
+                for topic, number, start, end in self.shares[share]:
+                    for messages in _reader(self.config, topic, number).messages(start, end, KafkaError._PARTITION_EOF):
+                        yield arrow(messages, self.columns)
+
+
+def arrow(messages: Sequence[Any], columns: Sequence[str]) -> pa.RecordBatch:
+    arrays = []
+    for name in columns:
+        type, value = COLUMNS[name]
+        array = pa.array([value(message) for message in messages], type)
+        arrays.append(array.cast(TIME) if name == "timestamp" else array)
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def shared(ranges: Sequence[Range], tasks: int, least: int) -> tuple[tuple[Range, ...], ...]:
+    """The ranges in at most so many shares of about the same size, none smaller than `least` without need."""
+    total = sum(end - start for _, _, start, end in ranges)
+    count = max(1, min(tasks, len(ranges), -(-total // least)))
+    shares: list[list[Range]] = [[] for _ in range(count)]
+    sizes = [0] * count
+    for range_ in sorted(ranges, key=lambda found: found[2] - found[3]):
+        smallest = sizes.index(min(sizes))
+        shares[smallest].append(range_)
+        sizes[smallest] += range_[3] - range_[2]
+    return tuple(tuple(share) for share in shares)
