@@ -36,10 +36,12 @@ from nosync.sources.place import Place, format_said_by, place_of
 from nosync.sources.positions import FILE_PATH, positions
 from nosync.sources.rejection import UNREAD, reasons
 from nosync.sources.schema import schema_of
+from nosync.store.addresses import CLOUDS
 
 FORMATS = ("parquet", "json", "csv", "text", "orc")
 TEXTUAL = ("csv", "json")  # where a single row can be broken
 MAX_BYTES = 128 << 20
+STORES = (*CLOUDS, "memory")
 LATEST = 100  # files that are looked at again after they were taken
 SKIPPED = "set aside by nosync skip"
 GONE = "gone before it was read"
@@ -57,20 +59,28 @@ def files(
     cleanSource: str = "off",  # noqa: N803 (Spark's name)
     sourceArchiveDir: str | Path | None = None,  # noqa: N803 (Spark's name)
     minFileAge: str = "0 seconds",  # noqa: N803 (as Spark's maxFileAge)
+    growing: bool = False,
     **options: Any,
 ) -> "Files":
     """New files in a folder or of a glob ("in/*.csv"), or one file. `options` are those of `spark.read` for the format.
 
     `format` is "parquet", "json", "csv", "text" or "orc"; without it, what the glob or the file's name says, else Parquet.
-
     An epoch takes at most `maxBytesPerTrigger` bytes (but always one file), so that a large backlog becomes many epochs.
     `cleanSource`: "archive" moves files that no failure can ask for again to `sourceArchiveDir`, "delete" deletes them; "off" leaves them.
     `minFileAge`: a file is taken when it was last changed so long ago, for writers that do not move files in whole.
+    `path` may be that of an object store ("s3://bucket/prefix"); `growing=True` says that names there only ever grow, so that what comes
+    before the last one need not be listed again.
     A Parquet file that lacks a declared column is rejected; with Spark's `mergeSchema=True` the column is null.
-
     >>> ns.files("in/*.csv", schema="user string, price double", header=True, maxFilesPerTrigger=1).format
     'csv'
     """
+    if str(path).partition("://")[0] in STORES:
+        from nosync.sources.objects import object_files  # which is made of what is here
+
+        age = microseconds(minFileAge, "a duration for minFileAge")
+        return object_files(str(path), format, schema, (maxFilesPerTrigger, maxBytesPerTrigger, age), cleanSource, growing, options)
+    if growing:
+        raise Invalid("growing=True is about names in an object store", hint="Leave it out: folders are listed whole.")
     place = place_of(path)
     format = (format or format_said_by(place)).lower()
     if format not in FORMATS:

@@ -1,0 +1,178 @@
+"""Files in an object store as a source: `ns.files("s3://bucket/prefix")`, and whatever address a remote may have.
+
+Objects are fetched into the home, `HOME/input/SOURCE/fetched/`, as they are taken, and read from there as files are; those of epochs that
+are computed are removed again, and fetched anew if they are ever needed. A slice is that of `files`, and `etags`: an object that is not
+the one that was taken is never read in its place.
+"""
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import ObjectStore
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from nosync.model.errors import Invalid, Unavailable, Unreadable
+from nosync.model.source import Slice, Taken
+from nosync.model.store import checked
+from nosync.sources.cleaning import Cleaning
+from nosync.sources.files import FORMATS, Files
+from nosync.sources.listing import HIDDEN, Entry
+from nosync.sources.place import Place
+from nosync.store.addresses import address_of, client_of
+from nosync.store.failures import from_remote
+
+LOOK_SECONDS = 1.0
+KEPT_SLICES = 4  # whose objects stay fetched: epochs that are opened and not computed yet are among them
+
+
+def object_files(
+    address: str, format: str | None, schema: str | StructType | None, limits: tuple[int | None, int, int], clean: str, growing: bool,
+    options: dict[str, Any],
+) -> "ObjectFiles":
+    """See `files`. `limits`: files and bytes of an epoch, and how old a file must be."""
+    if (format or FORMATS[0]) not in FORMATS:
+        raise Invalid(f'format "{format}" is not one of {", ".join(FORMATS)}', hint="Pass one of these as format=.")
+    if clean != "off":
+        raise Invalid(f'cleanSource="{clean}" is not possible in an object store', hint="Let the store expire objects.")
+    most, size, age = limits
+    nowhere = Path("/nonexistent")
+    place = Place(nowhere), format or FORMATS[0], schema, most, size, options, Cleaning(nowhere), age
+    return ObjectFiles(*place, address=address, growing=growing)
+
+
+@dataclass(eq=False)
+class ObjectFiles(Files):
+    """See `files`. `growing`: names only ever grow, so that only what comes behind the last one is listed."""
+
+    address: str = ""
+    growing: bool = False
+    etags: dict[str, str] = field(default_factory=dict)
+    lately: list[list[str]] = field(default_factory=list)
+    last: str = ""
+    looked_at: float = 0.0
+    _client: ObjectStore | None = None
+
+    def __repr__(self) -> str:
+        return f'ns.files("{address_of(self.address)}", format="{self.format}")'
+
+    folder = None  # type: ignore[assignment] # nobody else finds its files there
+
+    def declare(self, name: str, spark: SparkSession) -> StructType:
+        self.shown = address_of(self.address)
+        self._client = client_of(self.address, os.environ)
+        with tempfile.TemporaryDirectory() as folder:
+            self.place = Place(Path(folder))
+            if self.given is None and self.format != "text":
+                first = next(self._listed(""), None)
+                if first is None:
+                    words = f'source "{name}": "{self.shown}" is empty, and no schema is given'
+                    raise Invalid(words, hint='Pass schema="column type, ...".')
+                self._fetch(first[0], first[1])
+            return super().declare(name, spark)
+
+    def start(self, folder: Path, taken: Taken) -> None:
+        super().start(folder, taken)
+        self.place, self.looked_at, self.lately, self.etags = Place(folder / "fetched"), 0.0, [], {}
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.path.mkdir(parents=True)
+        self.last = taken.latest.get("last", "") if taken.latest else ""
+
+    def available(self) -> Slice | None:
+        if time.monotonic() - self.looked_at >= LOOK_SECONDS:
+            self._bring()
+        found = super().available()
+        if found is None:
+            self.looked_at = time.monotonic() if self.looked_at == 0.0 else self.looked_at
+            return None
+        names = [entry[0] for entry in found["files"]]
+        self.lately.append(names)
+        self.last = max([self.last, *names])
+        while len(self.lately) > KEPT_SLICES:
+            for name in self.lately.pop(0):
+                (self.path / checked(name)).unlink(missing_ok=True)
+        return found | {"etags": {name: self.etags.pop(name) for name in names}, "last": self.last}
+
+    def _bring(self) -> None:
+        """Fetches what one epoch may take; the rest waits in the store."""
+        new = list(self._listed(self.last if self.growing else ""))
+        taken = self._taken([entry.name for entry, _ in new if entry.name not in self.seen])
+        waiting = [found for found in new if found[0].name not in taken and found[0].name not in self.seen]
+        waiting.sort(key=lambda found: (found[0].modified, found[0].name))
+        total = 0
+        for count, (entry, etag) in enumerate(waiting):
+            if count and (total + entry.size > self.max_bytes or count == self.max_files):
+                return
+            if entry.name not in self.etags:
+                self._fetch(entry, etag)
+            total += entry.size
+        self.looked_at = time.monotonic()
+
+    def _listed(self, after: str) -> Iterator[tuple[Entry, str]]:
+        """All objects that are no hidden files, in the order of their names."""
+        assert self._client is not None
+        with self._failing("could not be listed"):
+            for chunk in obstore.list(self._client, offset=after or None):
+                for found in chunk:
+                    name = found["path"]
+                    if not any(part.startswith(HIDDEN) for part in name.split("/")):
+                        at = round(found["last_modified"].timestamp() * 1e6) * 1000
+                        yield Entry(name, found["size"], at), str(found["e_tag"] or "")
+
+    def _fetch(self, entry: Entry, etag: str) -> None:
+        """The object becomes a file with the facts of the object; whole or not at all."""
+        assert self._client is not None
+        target = self.path / checked(entry.name)
+        partial = target.with_name(f".{target.name}.fetching")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with self._failing(f'"{entry.name}" could not be fetched'):
+            try:
+                found = obstore.get(self._client, entry.name, options={"if_match": etag} if etag else {})
+                with partial.open("wb") as file:
+                    for block in found.stream():
+                        file.write(block)
+            except FileNotFoundError:
+                return  # it is gone: `files` finds that out
+            except BaseError as error:
+                if "Precondition" in type(error).__name__:
+                    return
+                raise
+        os.utime(partial, ns=(entry.modified, entry.modified))
+        partial.replace(target)
+        self.etags[entry.name] = etag
+
+    @contextmanager
+    def _failing(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (BaseError, OSError) as error:
+            failure = from_remote(error, f"{what} at {self.shown}", write=False)
+            raise Unavailable(f'source "{self.name}": {failure.message}', failure.hint) from None
+
+    def _paths(self, slice: Slice) -> list[str]:
+        wanted = [Entry(*entry) for entry in slice["files"] if entry[0] not in slice.get("broken", {}) and not self._is_skipped(entry[0])]
+        for entry in wanted:
+            if not (self.path / checked(entry.name)).exists():
+                self._fetch(entry, slice["etags"][entry.name])
+                self.etags.pop(entry.name, None)
+            if not (self.path / entry.name).exists():
+                way_out = f'nosync skip HOME "{self.name}" "{entry.name}"'
+                words = f'source "{self.name}": object "{entry.name}" of {self.shown} is gone, or is not the one that was taken'
+                raise Unreadable(words, f"Put it back as it was: its epoch is needed again. Or set it aside for good: {way_out}")
+        return super()._paths(slice)
+
+    def reopen(self, slice: Slice, unreadable: Mapping[str, str]) -> Slice:
+        found = super().reopen(slice, unreadable)
+        return found if found == slice else found | {"etags": slice["etags"], "last": slice["last"]}
+
+    def together(self, slices: Any) -> Slice:
+        return super().together(slices) | {"etags": {name: etag for slice in slices for name, etag in slice["etags"].items()}}
