@@ -27,9 +27,14 @@ from nosync.sinks.console import console
 from nosync.sinks.folders import csv, json, parquet
 from nosync.sinks.foreach_batch import foreachBatch
 from nosync.sinks.foreach_epoch import foreachEpoch
+from nosync.sinks.kafka import to_kafka
+from nosync.sinks.postgres import to_postgres
 from nosync.sources.files import files
+from nosync.sources.kafka import kafka
 from nosync.sources.memory import memory
+from nosync.sources.postgres import postgres
 from nosync.sources.rate import rate
+from nosync.sources.streams import stream
 
 __all__ = [
     "NO_REMOTE",
@@ -61,11 +66,16 @@ __all__ = [
     "foreachBatch",
     "foreachEpoch",
     "json",
+    "kafka",
     "memory",
     "open",
     "parquet",
+    "postgres",
     "rate",
     "row_by_row",
+    "stream",
+    "to_kafka",
+    "to_postgres",
     "tracing",
 ]
 
