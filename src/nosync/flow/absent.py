@@ -7,12 +7,10 @@ from nosync.model.errors import Invalid
 
 OF_ONES_OWN = "Until then write one of your own, a page of Python: docs/extending.md."
 LATER = {
-    "kafka": f"There is no connector for Kafka yet. {OF_ONES_OWN}",
-    "postgres": f"There is no connector for PostgreSQL yet. {OF_ONES_OWN}",
     "delta": f"There is no connector for Delta yet. {OF_ONES_OWN}",
     "iceberg": f"There is no connector for Iceberg yet. {OF_ONES_OWN}",
     "kinesis": f"There is no connector for Kinesis yet. {OF_ONES_OWN}",
-    "socket": f"There is no connector for sockets yet: ns.memory(...).add(rows) takes rows from the program. {OF_ONES_OWN}",
+    "socket": 'Pass a stream of Spark\'s: flow.source("lines", spark.readStream.format("socket").option(...).load()).',
     "spark": "The session is SparkSession.builder.getOrCreate(), or that of the flow: flow.spark.",
     "readStream": 'A source is flow.source("name", ns.files("in", ...)): see docs/from-structured-streaming.md.',
     "Stream": 'A flow is ns.Flow("name").',

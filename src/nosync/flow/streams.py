@@ -34,7 +34,7 @@ class Streams:
         plan = analyzed(frame)
         leaves = streaming_leaves(plan)
         if not leaves:
-            hint = "A static table needs no source: use it in queries as it is. A stream comes from spark.readStream."
+            hint = "Tables that stay as they are need no source: use the DataFrame in queries. A stream comes from spark.readStream."
             raise Invalid(f'source "{name}" is a DataFrame that does not stream', hint=hint)
         if not all(same_stream(leaf, leaves[0]) for leaf in leaves):
             raise Invalid(f'source "{name}" reads {len(leaves)} streams', hint="Declare a source for each, and join them in a view.")

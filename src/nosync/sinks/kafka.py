@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nosync.clients.kafka import Brokers, library, settings
+from nosync.model import arguments
 from nosync.model.errors import Failed, Fenced, Invalid, NosyncError, Unavailable
 from nosync.model.sink import Changes, Identity, Promise
 from nosync.sinks.kafka_messages import Form, messages
@@ -24,6 +25,7 @@ DEFAULTS = {
 }  # fmt: skip
 
 
+@arguments.checked()
 def to_kafka(
     servers: str,
     topic: str,

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from nosync.clients.postgres import check_address, connected, full_name, identifier, psycopg, table_name, talking
+from nosync.model import arguments
 from nosync.model.columns import DIFF, EPOCH
 from nosync.model.errors import Failed, Fenced, Invalid, Unavailable
 from nosync.model.sink import Changes, Identity, Promise
@@ -34,6 +35,7 @@ where i.indrelid = %s::regclass and i.indisunique and i.indpred is null and i.in
 """
 
 
+@arguments.checked()
 def to_postgres(url: str, table: str, key: str | Sequence[str] | None = None) -> "PostgresTable":
     """Keeps a table equal to the query's result, precisely: each epoch is one transaction.
 

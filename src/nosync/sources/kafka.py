@@ -31,6 +31,7 @@ from pyspark.sql.types import (
 
 from nosync.bridge.frames import OBSERVED
 from nosync.clients.kafka import Brokers, Offsets, settings
+from nosync.model import arguments
 from nosync.model.columns import DIFF, FILE, POSITION, RAW, REASON
 from nosync.model.errors import Invalid, Unavailable, Unreadable
 from nosync.model.quoting import quoted
@@ -56,6 +57,7 @@ TASKS = {
 }  # fmt: skip
 
 
+@arguments.checked()
 def kafka(
     servers: str,
     topics: str | Sequence[str] | None = None,

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructType
 
 from nosync.clients.postgres import check_address, table_name
+from nosync.model import arguments
 from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid, Unavailable
 from nosync.model.source import Slice, Taken
@@ -24,6 +25,7 @@ from nosync.sources.postgres_columns import Column, arrow, schema_of
 from nosync.sources.postgres_slot import Slot
 
 
+@arguments.checked()
 def postgres(url: str, tables: Sequence[str], slot: str = "nosync", publication: str | None = None) -> "Postgres":
     """A database whose tables are sources: `db = ns.postgres(url, ["orders", "customers"])`, `flow.source("orders", db["orders"])`.
 

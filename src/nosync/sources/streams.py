@@ -20,6 +20,7 @@ from nosync.bridge.catalyst import Java, children, kind
 from nosync.bridge.errors import JavaError
 from nosync.bridge.frames import OBSERVED, analyzed
 from nosync.bridge.streams import Described, MicroBatches, described, explained
+from nosync.model import arguments
 from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid, Refused
 from nosync.model.source import Slice, Source, Taken
@@ -38,6 +39,7 @@ SUFFIXES = {"k": 10, "m": 20, "g": 30, "t": 40}
 Found = TypeVar("Found")
 
 
+@arguments.checked()
 def stream(frame: DataFrame, replayable: bool = True) -> Source:
     """A stream of Spark's, `spark.readStream...load()`, as a source; `flow.source(name, frame)` does the same.
 
