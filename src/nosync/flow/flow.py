@@ -213,7 +213,6 @@ class Flow:
         return self._frames[name]
 
     def _without_streams(self, view: str, query: DataFrame) -> DataFrame:
-        """The query over sources, one for each stream of Spark's that it reads."""
         taken = {view, *self._frames, *self._sinks}
         return self._streams.replaced(query, taken, lambda name, leaf: self.source(name, stream_of(leaf)))
 
@@ -221,10 +220,9 @@ class Flow:
     def sql(self, statement: str) -> DataFrame:
         """A query over sources, views and the session's own tables; `create view NAME as ...` declares a view."""
         check_statement(statement)
-        created = created_view(statement)
-        if created is None:
-            return asked(self.spark, statement, self._frames)
-        return self.view(created[0], asked(self.spark, created[1], self._frames))
+        name, query = created_view(statement) or ("", statement)
+        found = asked(self.spark, query, self._frames)
+        return self.view(name, found) if name else found
 
     @checked(**SINK_WORDS)
     def sink(self, name: str, query: DataFrame, sink: Sink, release: Release = "safe") -> None:

@@ -149,7 +149,7 @@ class KafkaTopic:
             producer.begin_transaction()
             for key, value in content:
                 self._produce(key, value, lost)
-            if producer.flush(SECONDS) and not lost:  # what follows would wait until the transaction's own timeout
+            if self._unsent() and not lost:  # what follows would wait until the transaction's own timeout
                 raise Unavailable(f"{self.what}: no broker takes messages", hint="It is tried again.")
             owner = json.dumps({**asdict(self.identity or Identity("", "", "")), "generation": self.generation})
             place = kafka.TopicPartition(self.topic, 0, epoch, owner)
@@ -161,6 +161,10 @@ class KafkaTopic:
             raise
         except kafka.KafkaException as error:
             raise self._failed(error, lost) from None
+        except SystemError as error:  # out of a callback
+            if not isinstance(error.__cause__, kafka.KafkaException):
+                raise
+            raise self._failed(error.__cause__, lost) from None
         self.done = epoch
 
     def _produce(self, key: bytes | None, value: bytes | None, lost: list[Any]) -> None:
@@ -171,6 +175,13 @@ class KafkaTopic:
                 return
             except BufferError:
                 self._producer.poll(0.1)
+
+    def _unsent(self) -> int:
+        """How many messages no broker has taken. A call that meets something fatal may raise anything: the next step says what it was."""
+        try:
+            return int(self._producer.flush(SECONDS))
+        except (library(self.what).KafkaException, SystemError):
+            return 0
 
     def _failed(self, error: Exception, lost: Sequence[Any] = ()) -> NosyncError:
         """A message that is too large fails its transaction: what became of it says more."""
