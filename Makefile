@@ -19,7 +19,7 @@ ONLY ?=
 SPARK ?=
 MUTATE_ARGS ?=
 
-.PHONY: help setup demo test check docs simulate crash-test servers test-servers test-connectors bench bench-small bench-durability bench-connectors bench-history tpch nexmark random-sql spark-sql-tests fuzz mutate clean
+.PHONY: help setup demo test check docs simulate crash-test servers test-servers test-connectors bench bench-small bench-durability bench-connectors bench-history bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -79,6 +79,9 @@ bench-history: $(READY) ## what looking back costs: look-ups, old views, rescali
 
 bench-connectors: $(READY) ## Kafka and PostgreSQL beside a plain consumer and plain COPY
 	@$(VENV)/bin/python -m bench.connectors
+
+bench-declare: $(READY) ## what declaring TPC-DS costs beside Spark's optimiser (SPARK=../spark, a checkout)
+	@$(VENV)/bin/python -m bench.declare --spark "$(SPARK)"
 
 tpch: $(READY) ## the 22 queries of TPC-H over tables that grow and shrink, against batch (SCALE=0.01, TPCH_ARGS="--only q1")
 	@$(VENV)/bin/python -m bench.tpch --scale $(SCALE) $(TPCH_ARGS)

@@ -89,7 +89,7 @@ class Group:
 
     def verdicts(self) -> Iterator[Verdict]:
         found: dict[str, Verdict] = {}
-        names = {f"v{number}": statement for number, statement in enumerate(self.statements)}
+        names = {f"query_{number}": statement for number, statement in enumerate(self.statements)}
 
         def program(flow: Any) -> None:
             for table in self.tables:
@@ -114,7 +114,7 @@ class Group:
     def _declare(self, flow: Any, name: str, statement: str, found: dict[str, Verdict]) -> None:
         try:
             flow.view(name, flow.sql(statement))
-        except ns.Refused as error:
+        except ns.Invalid as error:
             found[statement] = Verdict(statement, "refused", str(error))
         except Exception as error:
             found[statement] = Verdict(statement, "crashed", f"{type(error).__name__} at declaration: {error}")

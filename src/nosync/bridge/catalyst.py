@@ -6,17 +6,25 @@ a JVM of its own).
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, _parse_datatype_json_string
 
+from nosync.bridge.trees import Known, KnownSequence, Table, Trees
+
 Java = Any  # an object in the JVM: a plan, an expression, an attribute
+ONE_FORM = frozenset((
+    "BooleanType", "ByteType", "ShortType", "IntegerType", "LongType", "DecimalType", "StringType", "BinaryType", "DateType",
+    "TimestampType", "TimestampNTZType",
+))  # fmt: skip  # types of which equal values have equal bytes
 
 
 def items(sequence: Java) -> list[Java]:
     """A Scala Seq as a list."""
+    if isinstance(sequence, KnownSequence):
+        return list(sequence.values)
     return [sequence.apply(i) for i in range(sequence.size())]
 
 
@@ -26,12 +34,29 @@ def children(node: Java) -> list[Java]:
 
 def kind(node: Java) -> str:
     """The simple class name of a plan or an expression."""
-    return str(node.getClass().getSimpleName())
+    return (isinstance(node, Known) and node._kind) or str(node.getClass().getSimpleName())
 
 
 def data_type(expression: Java) -> DataType:
     """The type of an expression, as PySpark knows it."""
-    return _parse_datatype_json_string(expression.dataType().json())
+    return _parsed(str(expression.dataType().json()))
+
+
+@lru_cache(maxsize=4096)
+def _parsed(json: str) -> DataType:
+    return _parse_datatype_json_string(json)
+
+
+class Classes:
+    """A package of the JVM; each class is looked for once."""
+
+    def __init__(self, package: Java) -> None:
+        self._package = package
+
+    def __getattr__(self, name: str) -> Java:
+        found = getattr(self._package, name)
+        setattr(self, name, found)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +81,18 @@ class Catalyst:
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
         self.jvm = cast(Any, spark._jvm)
-        self.expressions: Java = self.jvm.org.apache.spark.sql.catalyst.expressions
-        self.logical: Java = self.jvm.org.apache.spark.sql.catalyst.plans.logical
-        self.types: Java = self.jvm.org.apache.spark.sql.types.DataTypes
+        self.expressions: Java = Classes(self.jvm.org.apache.spark.sql.catalyst.expressions)
+        self.logical: Java = Classes(self.jvm.org.apache.spark.sql.catalyst.plans.logical)
+        self.types: Java = Classes(self.jvm.org.apache.spark.sql.types.DataTypes)
+        self.trees = Trees.of(spark)
+        self._found: dict[str, Java] = {}
+
+    def read(self, tree: Java) -> Java:
+        """The same tree, known all the way down."""
+        return Table(self.trees).read(tree)
+
+    def forget(self) -> None:
+        """Ends what is known together: what was read goes when nobody speaks of it any more."""
 
     @cached_property
     def _empty(self) -> Java:
@@ -77,20 +111,16 @@ class Catalyst:
         return self.jvm.scala.Option.apply(value)
 
     @cached_property
+    def _ids(self) -> Java:
+        return self.expressions.NamedExpression
+
+    @cached_property
     def _alias(self) -> Java:
         return self.expressions.Alias
 
     @cached_property
     def _project(self) -> Java:
         return self.logical.Project
-
-    @cached_property
-    def _list(self) -> Java:
-        return self.jvm.java.util.ArrayList
-
-    @cached_property
-    def _converters(self) -> Java:
-        return self.jvm.scala.jdk.javaapi.CollectionConverters
 
     @cached_property
     def _dataset(self) -> Java:
@@ -110,10 +140,7 @@ class Catalyst:
         return self.logical.OneRowRelation()
 
     def seq(self, values: Iterable[Java]) -> Java:
-        buffer = self._list()
-        for value in values:
-            buffer.add(value)
-        return self._converters.asScala(buffer).toSeq()
+        return self.trees.sequence(values)
 
     def array(self, values: Sequence[Java]) -> Java:
         """An array of objects."""
@@ -126,19 +153,24 @@ class Catalyst:
         """A DataFrame that runs the plan."""
         return DataFrame(self._dataset.ofRows(self.spark._jsparkSession, plan), self.spark)
 
-    def new_id(self) -> Java:
-        return self.expressions.NamedExpression.newExprId()
-
     def attribute(self, name: str, type: Java, nullable: bool = True) -> Java:
         """A fresh column of a Java type."""
         metadata = self.jvm.org.apache.spark.sql.types.Metadata.empty()
-        return self.expressions.AttributeReference(name, type, nullable, metadata, self.new_id(), self._empty)
+        return self.expressions.AttributeReference(name, type, nullable, metadata, self._ids.newExprId(), self._empty)
 
     def alias(self, expression: Java, name: str, like: Java = None) -> Java:
         """The expression under a name; with `like`, in place of that attribute: whatever is bound to it stays bound."""
-        identity = self.new_id() if like is None else like.exprId()
-        qualifier = self._empty if like is None else like.qualifier()
-        return self._alias(expression, name, identity, qualifier, self.none, self._empty)
+        if like is None:
+            return self.aliases([(expression, name)])[0]
+        return self._alias(expression, name, like.exprId(), like.qualifier(), self.none, self._empty)
+
+    def aliases(self, named: Iterable[tuple[Java, str]]) -> list[Java]:
+        """Expressions under names of our own."""
+        return [self._alias(value, name, self._ids.newExprId(), self._empty, self.none, self._empty) for value, name in named]
+
+    def feed(self, named: Iterable[tuple[Java, str]], passed: Sequence[Java]) -> Java:
+        """A projection that only jobs look at: expressions under names of our own, and what is passed on."""
+        return self.project([*self.aliases(named), *passed], self.nowhere)
 
     def with_mark(self, attribute: Java, key: str) -> Java:
         """The attribute itself, with a mark in its metadata that everything above passes on."""
@@ -163,7 +195,10 @@ class Catalyst:
         return self._parser.parseExpression(f"{value}L")
 
     def null(self, type: Java) -> Java:
-        return self.expressions.Literal(None, type)
+        name = f"null {type.json()}"
+        if name not in self._found:
+            self._found[name] = self.expressions.Literal(None, type)
+        return self._found[name]
 
     def when(self, condition: Java, value: Java) -> Java:
         """The value where the condition holds, else null."""
@@ -184,12 +219,12 @@ class Catalyst:
 
     def normalised(self, key: Java) -> Java:
         """A grouping key as Spark groups it: one NaN, one zero."""
-        return self._normaliser.normalize(key)
+        return key if kind(key.dataType()).rstrip("$") in ONE_FORM else self._normaliser.normalize(key)
 
     def join(self, left: Java, right: Java, how: str, condition: Java) -> Java:
         """A join; `how` is the name of Catalyst's join type."""
-        sort = getattr(getattr(self.jvm, f"org.apache.spark.sql.catalyst.plans.{how}$"), "MODULE$")
-        return self.logical.Join(left, right, sort, self.option(condition), self.logical.JoinHint.NONE())
+        sort = self._singleton(f"org.apache.spark.sql.catalyst.plans.{how}$")
+        return self.logical.Join(left, right, sort, self.option(condition), self.no_hint)
 
     def count(self, expression: Java = None) -> Java:
         """A call of count: of rows, or of those where the expression is not null."""
@@ -198,20 +233,33 @@ class Catalyst:
 
     def null_aware_key(self, join: Java) -> tuple[Java, Java] | None:
         """The key of the left and of the right where the join is a `not in` with one column."""
-        found = self.jvm.org.apache.spark.sql.catalyst.planning.ExtractSingleColumnNullAwareAntiJoin.unapply(join)
-        return (found.get()._1().head(), found.get()._2().head()) if found.isDefined() else None
+        found = self.read(self._patterns.ExtractSingleColumnNullAwareAntiJoin.unapply(join))
+        return (found.get()[0].head(), found.get()[1].head()) if found.isDefined() else None
 
     def equi_join_keys(self, join: Java) -> tuple[list[Java], list[Java], Java | None] | None:
         """What Spark would hash a join by: the keys of the left, those of the right, and the rest of the condition; None without a key."""
-        found = self.jvm.org.apache.spark.sql.catalyst.planning.ExtractEquiJoinKeys.unapply(join)
+        found = self.read(self._patterns.ExtractEquiJoinKeys.unapply(join))
         if not found.isDefined():
             return None
-        parts = found.get()
-        return items(parts._2()), items(parts._3()), parts._4().get() if parts._4().isDefined() else None
+        _, left, right, rest, *_ = found.get()
+        return items(left), items(right), rest.get() if rest.isDefined() else None
 
     def _object(self, name: str) -> Java:
         """A Scala object of the expressions package."""
-        return getattr(getattr(self.jvm, f"org.apache.spark.sql.catalyst.expressions.{name}$"), "MODULE$")
+        return self._singleton(f"org.apache.spark.sql.catalyst.expressions.{name}$")
+
+    def _singleton(self, name: str) -> Java:
+        if name not in self._found:
+            self._found[name] = getattr(getattr(self.jvm, name), "MODULE$")
+        return self._found[name]
+
+    @cached_property
+    def _patterns(self) -> Java:
+        return Classes(self.jvm.org.apache.spark.sql.catalyst.planning)
+
+    @cached_property
+    def no_hint(self) -> Java:
+        return self.logical.JoinHint.NONE()
 
     def ascending(self, columns: Sequence[Java]) -> list[Java]:
         """An order by these expressions, nulls first."""
@@ -238,6 +286,10 @@ class Catalyst:
         frame = self.expressions.SpecifiedWindowFrame(*map(self._object, ("RowFrame", "UnboundedPreceding", "CurrentRow")))
         definition = self.expressions.WindowSpecDefinition(self.seq(partition), self.seq(order), frame)
         return self.expressions.WindowExpression(self.expressions.RowNumber(), definition)
+
+    def with_expressions(self, node: Java, new: Sequence[Java]) -> Java:
+        """A plan's node with other expressions, one by one."""
+        return self.trees.replaced(node, items(node.expressions()), new)
 
     def with_children(self, node: Java, new: Sequence[Java]) -> Java:
         return node.withNewChildren(self.seq(new))

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.types import StructType, _parse_datatype_string
 
 from nosync.bridge.catalyst import Catalyst, Java, items
 from nosync.bridge.sessions import settings_in_tasks
@@ -42,9 +43,21 @@ def plan_now(frame: DataFrame) -> None:
     frame._jdf.queryExecution().executedPlan()
 
 
+def empty(spark: SparkSession, schema: StructType) -> DataFrame:
+    """A frame without rows that no optimiser folds: a leaf of its own."""
+    java, context = spark._jsparkSession, spark._jsc
+    return DataFrame(java.internalCreateDataFrame(context.emptyRDD().rdd(), java.parseDataType(schema.json()), False), spark)
+
+
+def declared_schema(given: str | StructType) -> StructType:
+    """A schema as `createDataFrame` takes it; PySparkException where it is none."""
+    found = given if isinstance(given, StructType) else _parse_datatype_string(given)
+    return found if isinstance(found, StructType) else StructType().add("value", found)
+
+
 def placeholder_id(frame: DataFrame) -> int:
     """What an empty frame is known by wherever it stands in a plan."""
-    return int(optimized(frame).rdd().id())
+    return int(analyzed(frame).rdd().id())
 
 
 def run(frame: DataFrame) -> dict[str, dict[str, int]]:

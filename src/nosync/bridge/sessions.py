@@ -5,6 +5,8 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
+MAPS_HASHED = "spark.sql.legacy.allowHashOnMapType"
+
 
 def is_classic(spark: SparkSession) -> bool:
     """Whether the session has a JVM of its own to speak to; one of Spark Connect has none."""
@@ -44,6 +46,17 @@ def active(spark: SparkSession) -> Iterator[None]:
             sessions.setActiveSession(before.get())
         else:
             sessions.clearActiveSession()
+
+
+@contextmanager
+def hashed_maps(spark: SparkSession) -> Iterator[None]:
+    """Meanwhile hashes of maps are expressions like others, as they are in jobs: an expression finds out once whether it is resolved."""
+    before = spark.conf.get(MAPS_HASHED)
+    spark.conf.set(MAPS_HASHED, "true")
+    try:
+        yield
+    finally:
+        spark.conf.set(MAPS_HASHED, str(before))
 
 
 @contextmanager

@@ -149,12 +149,21 @@ def _overflow(function: Java) -> Overflow:
     return "null" if overflow == "wrap" and isinstance(data_type(function), DecimalType) else overflow
 
 
+def _same(key: Java, expression: Java) -> bool:
+    """Whether an expression says a key; of columns that is to be seen without asking."""
+    if key is expression:
+        return True
+    if "AttributeReference" in (kind(key), kind(expression)):
+        return kind(key) == kind(expression) and bool(key.exprId().equals(expression.exprId()))
+    return bool(key.semanticEquals(expression))
+
+
 def rebind(catalyst: Catalyst, expression: Java, grouping: list[Java], keys: list[Java], found: list[Java], results: list[Java]) -> Java:
     """The expression with each function call and grouping key replaced by the column that now holds it."""
     if kind(expression) in ("AggregateExpression", "PythonUDAF"):
-        return results[next(i for i, call in enumerate(found) if call.semanticEquals(expression))]
+        return results[next(i for i, call in enumerate(found) if call is expression or call.semanticEquals(expression))]
     for key, column in zip(grouping, keys, strict=True):
-        if key.semanticEquals(expression):
+        if _same(key, expression):
             return column
     inner = children(expression)
     if not inner:

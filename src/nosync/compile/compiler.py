@@ -3,13 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 from nosync.bridge.arrow import arrow_schema
 from nosync.bridge.catalyst import Catalyst, Java, data_type, items, kind
-from nosync.bridge.frames import analyzed, optimized
+from nosync.bridge.errors import JavaError, words_of
+from nosync.bridge.frames import analyzed, empty, optimized
 from nosync.bridge.placeholders import register
+from nosync.bridge.sessions import hashed_maps
 from nosync.compile.placing import hashed_by
 from nosync.compile.query import Query, Rules
 from nosync.compile.refusal import check_analyzed, check_optimised, check_rewritten, no_late_rows, not_final
@@ -20,6 +23,7 @@ from nosync.graph.nodes import Backing, SourceNode, ViewNode
 from nosync.graph.operators import AccumulateNode, Operator
 from nosync.graph.templates import Branch, Hole, Template
 from nosync.model.columns import HASH, ROW
+from nosync.model.errors import Refused
 
 Check = Callable[[ViewNode], None]
 
@@ -40,7 +44,7 @@ class Compiler:
 
     def placeholder(self, schema: StructType, node: SourceNode | ViewNode | Operator) -> DataFrame:
         """An empty DataFrame that stands for the node in the user's queries."""
-        frame = self.catalyst.spark.createDataFrame([], schema)
+        frame = empty(self.catalyst.spark, schema)
         self.leaves[register(frame, self.flow, self)] = node
         return frame
 
@@ -71,10 +75,12 @@ class Compiler:
     def _compile(
         self, name: str, query: DataFrame, may_be_backed: bool, final: bool = False, check: Check = _any
     ) -> tuple[Query, ViewNode]:
+        self.catalyst.forget()
         compiled = Query(self.catalyst, name, self.graph, self.rules, self.leaves, final=final)
-        plan = rewritten(self.catalyst, self._optimised(name, query))
-        check_rewritten(plan, name)
-        body = _aligned(self.catalyst, compiled.template(plan), query.schema)
+        with hashed_maps(self.catalyst.spark):
+            plan = rewritten(self.catalyst, self._optimised(name, query))
+            check_rewritten(plan, name)
+            body = _aligned(self.catalyst, compiled.template(plan), query.schema)
         if final and not compiled.finals:
             raise not_final(name)
         backing = _backing(body) if may_be_backed else None
@@ -91,12 +97,20 @@ class Compiler:
 
     def _optimised(self, name: str, query: DataFrame) -> Java:
         """What Spark's optimiser makes of the query; refused where the query, or what was made of it, depends on chance."""
-        asked = analyzed(query)
+        asked = self.catalyst.read(analyzed(query))
         check_analyzed(asked, name)
         ranked = rank_joins(self.catalyst, asked, name)
-        plan = optimized(query if ranked is asked else self.catalyst.frame(ranked))
+        plan = self.catalyst.read(optimized(query) if ranked is asked else self._optimised_anew(name, ranked))
         check_optimised(plan, name)
         return plan
+
+
+    def _optimised_anew(self, name: str, plan: Java) -> Java:
+        try:
+            return optimized(self.catalyst.frame(plan))
+        except (PySparkException, JavaError) as error:
+            words = f'view "{name}" joins with the nearest rows where that cannot be rewritten: {words_of(error)}'
+            raise Refused(words, hint="Make the join a view of its own.") from None
 
 
 def _numbered(schema: StructType) -> StructType:
@@ -116,10 +130,9 @@ def _aligned(catalyst: Catalyst, body: Template, schema: StructType) -> Template
 def _rows_feed(catalyst: Catalyst, body: Template) -> Branch:
     """What a view keeps of its rows: the columns, where they lie, the hash of the row and the diff."""
     row = catalyst.hash(body.output)
-    columns = [catalyst.alias(a, f"c{i}") for i, a in enumerate(body.output)]
-    columns.append(catalyst.alias(body.carried[0] if body.placed else row, HASH))
-    columns += [catalyst.alias(row, ROW), body.carried[-1]]
-    return Branch(catalyst.project(columns, catalyst.nowhere), [])
+    columns = [(a, f"c{i}") for i, a in enumerate(body.output)]
+    columns += [(body.carried[0] if body.placed else row, HASH), (row, ROW)]
+    return Branch(catalyst.feed(columns, body.carried[-1:]), [])
 
 
 def _backing(body: Template) -> Backing | None:
@@ -128,11 +141,11 @@ def _backing(body: Template) -> Backing | None:
     hole = piece.children[0] if isinstance(piece, Branch) else None
     if not (isinstance(piece, Branch) and isinstance(hole, Hole) and isinstance(hole.node, AccumulateNode)) or hole.node.expiries:
         return None
-    identities = {attribute.exprId(): i for i, attribute in enumerate(hole.attributes[:-2])}
+    identities = {str(attribute.exprId().toString()): i for i, attribute in enumerate(hole.attributes[:-2])}
     columns = []
     for column in items(piece.plan.projectList())[:-2]:
         inner = column.child() if kind(column) == "Alias" else column
-        if kind(inner) != "AttributeReference" or inner.exprId() not in identities:
+        if kind(inner) != "AttributeReference" or str(inner.exprId().toString()) not in identities:
             return None
-        columns.append(identities[inner.exprId()])
+        columns.append(identities[str(inner.exprId().toString())])
     return Backing(hole.node, columns)

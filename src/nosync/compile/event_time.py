@@ -66,8 +66,8 @@ def time_key(plan: Java) -> TimeKey | None:
     for place, key in enumerate(items(plan.groupingExpressions())):
         if kind(key) != "AttributeReference":
             continue
-        marks = (MARK, SPARKS_MARK, SESSION, WINDOW)
-        ours, sparks, session, window = (bool(key.metadata().contains(mark)) for mark in marks)
+        said = str(key.metadata().json())
+        ours, sparks, session, window = (f'"{mark}":' in said for mark in (MARK, SPARKS_MARK, SESSION, WINDOW))
         marked = ours or sparks
         if session or (marked and (window or is_time(data_type(key)))):
             found.append((not session, not window, TimeKey(key, place, session, marked)))

@@ -51,19 +51,15 @@ def _renumbered(said: str) -> str:
 
 
 class ByPlan(Generic[Found]):
-    """Something that follows from a plan, found out once. Plans are looked at from Python again and again, each time as another object."""
+    """Something that follows from a plan, found out once. A plan that is known is always the same object."""
 
     def __init__(self) -> None:
-        self._known: dict[int, list[tuple[Java, Found]]] = {}
+        self._known: dict[int, tuple[Java, Found]] = {}
 
     def of(self, plan: Java, find: Callable[[Java], Found]) -> Found:
-        alike = self._known.setdefault(int(plan.hashCode()), [])
-        for other, found in alike:
-            if other.fastEquals(plan):
-                return found
-        found = find(plan)
-        alike.append((plan, found))
-        return found
+        if id(plan) not in self._known:
+            self._known[id(plan)] = (plan, find(plan))
+        return self._known[id(plan)][1]
 
 
 class Plans:
@@ -95,10 +91,10 @@ class Plans:
 
     def _refer(self, plan: Java) -> frozenset[str]:
         below = children(plan)
-        own = items(plan.references().toSeq()) if below else []
+        own = {identity for expression in items(plan.expressions()) for identity in _identities(expression)} if below else set()
         if kind(plan) == "Union":
-            own += [column for child in below for column in items(child.output())]
-        return _ids(own).union(*map(self._below, below))
+            own |= _ids(column for child in below for column in items(child.output()))
+        return frozenset(own).union(*map(self._below, below))
 
 
 def _ids(attributes: Iterable[Java]) -> frozenset[str]:
@@ -107,7 +103,8 @@ def _ids(attributes: Iterable[Java]) -> frozenset[str]:
 
 def columns(plan: Java) -> str:
     """What a plan gives: Spark does not print what a Python function returns."""
-    return NUMBERED.sub("", MARKED.sub("", str(plan.schema().catalogString())))
+    said = str([f"{column.name()}:{column.dataType().catalogString()}" for column in items(plan.output())])
+    return NUMBERED.sub("", MARKED.sub("", said))
 
 
 def calls_of(plan: Java, calls: Sequence[Java]) -> str:

@@ -13,7 +13,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from nosync.bridge.arrow import arrow_schema, arrow_type
 from nosync.bridge.catalyst import Catalyst, Java, data_type, items
-from nosync.bridge.frames import optimized
+from nosync.bridge.frames import analyzed, empty
 from nosync.compile.compiler import Compiler
 from nosync.compile.fingerprint import digest
 from nosync.compile.refusal import check_key
@@ -55,11 +55,11 @@ def incoming(columns: StructType, sequence: StructField | None) -> StructType:
 def ledger(compiler: Compiler, source: SourceNode, columns: StructType, key: Sequence[str]) -> DataFrame:
     """Adds the source's ledger to the graph and returns a placeholder of what goes on."""
     catalyst, what = compiler.catalyst, f'source "{source.name}"'
-    plan = optimized(catalyst.spark.createDataFrame([], source.schema))
+    plan = catalyst.read(analyzed(empty(catalyst.spark, source.schema)))
     attributes = items(plan.output())
     diff = catalyst.attribute(DIFF, catalyst.types.LongType, nullable=False)
     keys = [_key(catalyst, attributes[columns.names.index(name)], what) for name in key]
-    project = catalyst.project(_feed(catalyst, attributes, len(columns), keys) + [diff], catalyst.nowhere)
+    project = catalyst.feed(_feed(catalyst, attributes, len(columns), keys), [diff])
     feed = Template(Branch(project, [Hole(source, [*attributes, diff])]), [], [], append_only=False)
     feed.fingerprint = digest(f"ledger of {source.name} {source.schema.simpleString()} by {list(key)}")
     numbered = StructType([StructField(f"c{i}", column.dataType) for i, column in enumerate(columns.fields)])
@@ -80,12 +80,10 @@ def _key(catalyst: Catalyst, attribute: Java, what: str) -> Java:
     return catalyst.normalised(attribute)
 
 
-def _feed(catalyst: Catalyst, attributes: list[Java], columns: int, keys: list[Java]) -> list[Java]:
+def _feed(catalyst: Catalyst, attributes: list[Java], columns: int, keys: list[Java]) -> list[tuple[Java, str]]:
     """What goes to the shards. Rows that are no changes have no key: they are spread by what they are."""
     own, rest = attributes[:columns], attributes[columns:]
     raw, reason, file = rest[:3]
     spread_by = catalyst.expressions.If(catalyst.expressions.IsNull(reason), catalyst.hash(keys or own), catalyst.hash([raw, file]))
-    named = [catalyst.alias(key, f"k{i}") for i, key in enumerate(keys)]
-    named += [catalyst.alias(attribute, f"c{i}") for i, attribute in enumerate(own)]
-    named += [catalyst.alias(attribute, str(attribute.name())) for attribute in rest]
-    return [*named, catalyst.alias(spread_by, HASH)]
+    named = [(key, f"k{i}") for i, key in enumerate(keys)] + [(attribute, f"c{i}") for i, attribute in enumerate(own)]
+    return [*named, *((attribute, str(attribute.name())) for attribute in rest), (spread_by, HASH)]

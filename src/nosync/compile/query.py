@@ -81,9 +81,8 @@ class Query:
 
     def feed(self, child: Template, keys: list[Java], columns: list[tuple[str, list[Java]]], rows: bool) -> Template:
         """What goes to the shards: the columns, the hash of the key, with `rows` the hash of the whole row, and the diff."""
-        named = [self.catalyst.alias(e, f"{letter}{i}") for letter, group in columns for i, e in enumerate(group)]
-        named.append(self.catalyst.alias(self.catalyst.hash(keys), HASH))
+        named = [(e, f"{letter}{i}") for letter, group in columns for i, e in enumerate(group)]
+        named.append((self.catalyst.hash(keys), HASH))
         if rows:
-            named.append(self.catalyst.alias(self.catalyst.hash([e for _, group in columns for e in group]), ROW))
-        named.append(child.carried[-1])
-        return Template(Branch(self.catalyst.project(named, self.catalyst.nowhere), [child.piece]), [], [], child.append_only)
+            named.append((self.catalyst.hash([e for _, group in columns for e in group]), ROW))
+        return Template(Branch(self.catalyst.feed(named, child.carried[-1:]), [child.piece]), [], [], child.append_only)

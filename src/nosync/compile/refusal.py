@@ -21,6 +21,8 @@ LATER = {
     "FlatMapGroupsInPandasWithState": ("applyInPandasWithState", FOLD),
     "TransformWithStateInPySpark": ("transformWithState", FOLD),
     "TransformWithState": ("transformWithState", FOLD),
+    "AsOfJoin": ("an asof join inside a subquery", "Make the subquery a view of its own and join it."),
+    "UnionLoop": ("a recursive query", "Make what it starts from views, and ask the recursive query of them when reading."),
     "Sample": ("a sample", "It would change with every run; filter on a hash instead: where(pmod(xxhash64(key), 100) < 10)."),
 }
 MARK_A_SOURCE = 'Give the source a watermark, flow.source(..., watermark=("at", "10 seconds")), and group by window(at, ...).'

@@ -130,10 +130,9 @@ def _handed_over(sort: DataType) -> bool:
 
 def results(catalyst: Catalyst, keys: Sequence[Java], output: Sequence[Java], ghost: Java, hash: Java = None) -> Java:
     """The projection under which recomputed rows replace the results before; `hash` is that of the keys where these no longer say it."""
-    columns = [catalyst.alias(key, f"k{i}") for i, key in enumerate(keys)]
-    columns += [catalyst.alias(a, f"c{i}") for i, a in enumerate(output)]
-    columns += [catalyst.alias(catalyst.hash(keys) if hash is None else hash, HASH), catalyst.alias(catalyst.hash(output), ROW), ghost]
-    return catalyst.project(columns, catalyst.nowhere)
+    columns = [(key, f"k{i}") for i, key in enumerate(keys)] + [(a, f"c{i}") for i, a in enumerate(output)]
+    columns += [(catalyst.hash(keys) if hash is None else hash, HASH), (catalyst.hash(output), ROW)]
+    return catalyst.feed(columns, [ghost])
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +147,7 @@ class Group:
     def of(catalyst: Catalyst, child: Template, keys: Sequence[Java], gathered: GatheredNode) -> tuple["Group", Piece]:
         """Rows placed by group, so that whatever asks for all rows of a group finds them together."""
         ghost = catalyst.attribute(GHOST, catalyst.types.BooleanType, nullable=False)
-        named = [catalyst.alias(key, f"k{i}") for i, key in enumerate(keys)]
+        named = catalyst.aliases((key, f"k{i}") for i, key in enumerate(keys))
         group = Group(catalyst, [key.toAttribute() for key in named], ghost)
         rows = Branch(catalyst.project([*child.output, *named, ghost], catalyst.nowhere), [Hole(gathered, [*child.output, ghost])])
         return group, Branch(catalyst.placed_by(group.columns), [rows])

@@ -12,9 +12,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from nosync.bridge.catalyst import Catalyst
-from nosync.bridge.errors import JavaError, words_of
-from nosync.bridge.frames import analyzed
+from nosync.bridge.declaring import Declaring
+from nosync.bridge.errors import JavaError, no_traces_logged, words_of
+from nosync.bridge.frames import analyzed, declared_schema
 from nosync.compile.compiler import Compiler
 from nosync.compile.ledger import ledger
 from nosync.compile.refusal import check_analyzed
@@ -75,7 +75,7 @@ class Flow:
         self.name = name
         show_at_a_terminal()
         self.spark = checked_session(spark or active_or_local())
-        self._compiler = Compiler(Catalyst(self.spark), RULES, name)
+        self._compiler = Compiler(Declaring(self.spark), RULES, name)
         watermarks.listen()
         actions.listen()
         self._sources: dict[str, BoundSource] = {}
@@ -171,7 +171,7 @@ class Flow:
         self._add_view(f"{name}.rejected", rejection.refused(rows, source.columns.names))
 
     def _rejected(self, name: str) -> None:
-        schema = self.spark.createDataFrame([], rejection.SCHEMA).schema
+        schema = declared_schema(rejection.SCHEMA)
         node = SourceNode(name, schema, append_only=True)
         self._compiler.graph.sources[name] = node
         self._add_view(name, self._compiler.placeholder(schema, node))
@@ -205,7 +205,7 @@ class Flow:
         if late is not None:
             found = self._compiler.graph.views[late]
             self._frames[late] = self._compiler.placeholder(found.schema, found)
-        for function in functions_of(analyzed(query)):
+        for function in functions_of(self._compiler.catalyst.read(analyzed(query))):
             self._functions[function] = name
         self._queries[name] = query
         self._log.info("view %s declared", name)
@@ -246,7 +246,7 @@ class Flow:
             self._compiler.sink(name, query, partial(check_fits, name, sink))
         except (PySparkException, JavaError) as error:
             raise Invalid(f'sink "{name}": {words_of(error)}', hint="Correct the query.") from None
-        for function in functions_of(analyzed(query)):
+        for function in functions_of(self._compiler.catalyst.read(analyzed(query))):
             self._functions[function] = name
         self._sinks[name] = BoundSink(sink, release)
 

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.conversion import LocalDataToArrowConversion
 from pyspark.sql.types import LongType, StructType
 
+from nosync.bridge.frames import declared_schema
 from nosync.model.arguments import checked
 from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid
@@ -60,7 +61,7 @@ class Memory:
     def declare(self, name: str, spark: SparkSession) -> StructType:
         self.name = name
         try:
-            self.schema = self.given if isinstance(self.given, StructType) else spark.createDataFrame([], self.given).schema
+            self.schema = declared_schema(self.given)
         except PySparkException as error:
             words = str(error).strip().splitlines()[0]
             raise Invalid(f'source "{name}": the schema "{self.given}" cannot be read: {words}', hint='Write "column type, ...".') from None

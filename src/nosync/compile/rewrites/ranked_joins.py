@@ -8,6 +8,7 @@ Read before the optimiser: these nodes are gone after it, or nothing can be done
 """
 
 from nosync.bridge.catalyst import Catalyst, Java, children, data_type, items, kind
+from nosync.compile.refusal import SUBQUERIES
 from nosync.compile.regrouping import orderable
 from nosync.model.errors import Refused
 
@@ -21,6 +22,10 @@ def rank_joins(catalyst: Catalyst, plan: Java, view: str) -> Java:
     after = [rank_joins(catalyst, child, view) for child in before]
     if any(one is not other for one, other in zip(before, after, strict=True)):
         plan = catalyst.with_children(plan, after)
+    said = items(plan.expressions())
+    meant = [_within(catalyst, expression, view) for expression in said]
+    if any(one is not other for one, other in zip(said, meant, strict=True)):
+        plan = catalyst.with_expressions(plan, meant)
     match kind(plan):
         case "AsOfJoin":
             condition = plan.asOfCondition()
@@ -32,6 +37,19 @@ def rank_joins(catalyst: Catalyst, plan: Java, view: str) -> Java:
             order = catalyst.order(ranking, descending="Similarity" in kind(plan.direction()))
             return _best(catalyst, plan, catalyst.expressions.IsNotNull(ranking), [order], int(plan.numResults()), view)
     return plan
+
+
+def _within(catalyst: Catalyst, expression: Java, view: str) -> Java:
+    """The expression with the plans of its subqueries rewritten."""
+    before = children(expression)
+    after = [_within(catalyst, child, view) for child in before]
+    if any(one is not other for one, other in zip(before, after, strict=True)):
+        expression = catalyst.with_children(expression, after)
+    if kind(expression) not in SUBQUERIES:
+        return expression
+    asked = expression.plan()
+    plan = rank_joins(catalyst, asked, view)
+    return expression if plan is asked else expression.withNewPlan(plan)
 
 
 def _nearness(catalyst: Catalyst, plan: Java) -> list[Java]:

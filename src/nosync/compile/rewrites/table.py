@@ -19,5 +19,5 @@ REWRITES: tuple[Callable[[Catalyst, Java], Java], ...] = (
 def rewritten(catalyst: Catalyst, plan: Java) -> Java:
     """An equal plan, in the form that the rules read."""
     for rewrite in REWRITES:
-        plan = rewrite(catalyst, plan)
+        plan = catalyst.read(rewrite(catalyst, plan))
     return plan

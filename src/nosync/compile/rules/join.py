@@ -184,8 +184,7 @@ class _JoinNodes:
                 values[f"k{i}"] = key if names[i] == f"k{i}" else catalyst.null(key.dataType())
         row = catalyst.hash([value for name, value in values.items() if name in names or name[0] == "lr"[side - 1]])
         values |= {SIDE: catalyst.literal(side, catalyst.types.IntegerType), HASH: self._hash(keys, row, side, spec), ROW: row}
-        aliases = [catalyst.alias(value, name) for name, value in values.items()]
-        return Branch(catalyst.project([*aliases, mine.carried[-1]], catalyst.nowhere), [mine.piece])
+        return Branch(catalyst.feed(((value, name) for name, value in values.items()), mine.carried[-1:]), [mine.piece])
 
     def _hash(self, keys: list[Java], row: Java, side: int, spec: Joining) -> Java:
         """The hash of the key. Rows with a null in it meet nothing: they are spread over all shards."""

@@ -1,0 +1,233 @@
+"""Trees of Catalyst's, taken over from the JVM in one call each.
+
+A plan has thousands of nodes, and asking each for its class, its children and the names of its columns takes a call every time.
+`Table.read` brings over all that can be said of a tree at once. What comes is made of `Known` objects: they answer like the objects in the
+JVM that they stand for, from what was told where it was, else by asking; they may be given to calls like those. Equal objects are not
+unified, but one object is one `Known` in a table, so `is` means what it means in the JVM. Trees of Catalyst's never change: no answer
+grows old.
+
+The other end is `Trees.java`, compiled once in each JVM by the compiler that Spark compiles its queries with.
+"""
+
+import itertools
+import json
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from importlib.resources import files
+from typing import Any
+
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+SOURCE = "Trees.java"
+KEPT = ("sql", "toString", "canonicalized", "semanticHash", "hashCode", "maxRows", "id", "references", "isStreaming")
+_numbers = itertools.count(1)
+
+
+class Trees:
+    """The other end in one JVM."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        gateway: Any = spark.sparkContext._gateway
+        self.client = gateway._gateway_client
+        self.java = _compiled_in(spark).within(gateway.java_gateway_server.getGateway(), "")
+
+    @staticmethod
+    def of(spark: SparkSession) -> "Trees":
+        """Made with the first use in a JVM."""
+        application = str(spark.sparkContext.applicationId)
+        if application not in _known:
+            _known.clear()
+            _known[application] = Trees(spark)
+        return _known[application]
+
+    def sequence(self, values: Iterable[Any]) -> Any:
+        """A Scala Seq."""
+        return self.java.sequence(_named(values))
+
+    def replaced(self, plan: Any, before: Iterable[Any], after: Iterable[Any]) -> Any:
+        """The plan with some of its expressions in the place of others."""
+        return self.java.replaced(plan, _named(before), _named(after))
+
+
+_known: dict[str, Trees] = {}
+
+
+def _compiled_in(spark: SparkSession) -> Any:
+    jvm: Any = spark._jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    compiler.cook(files(__package__).joinpath(SOURCE).read_text())
+    return compiler.getClassLoader().loadClass("Trees").newInstance()
+
+
+class Table:
+    """Objects of the JVM that Python knows, as long as somebody here speaks of one of them."""
+
+    def __init__(self, trees: Trees) -> None:
+        self.prefix, self.client = f"nosync{next(_numbers)}:", trees.client
+        self.java = trees.java.table(self.prefix)
+        self.open = True
+        self._told: list[dict[str, Any]] = []
+        self._known: list[Known | None] = []
+        weakref.finalize(self, _release, self.java)
+
+    def read(self, object: Any) -> Any:
+        """What stands for the object, or the sequence, option or tuple; its trees are known all the way down."""
+        if isinstance(object, Known) and object._table is self:
+            return object
+        return self._taken(self.java.read(object))
+
+    def close(self) -> None:
+        """What was told of objects that nobody has spoken of yet is forgotten. They have their names still, and are asked."""
+        self.open, self._told, self._known = False, [], []
+
+    def aliases(self, expressions: Sequence[Any], names: Sequence[str]) -> list[Any]:
+        """New columns for expressions."""
+        return list(self._taken(self.java.aliases(_named(expressions), "\n".join(names))).values)
+
+    def attribute(self, name: str, type: Any, nullable: bool) -> Any:
+        return self._taken(self.java.attribute(name, type, nullable))
+
+    def feed(self, expressions: Sequence[Any], names: Sequence[str], passed: Sequence[Any], plan: Any) -> Any:
+        return self.java.feed(_named(expressions), "\n".join(names), _named(passed), plan)
+
+    def project(self, columns: Sequence[Any], plan: Any) -> Any:
+        return self._taken(self.java.project(_named(columns), plan))
+
+    def _taken(self, said: str) -> Any:
+        root, told = json.loads(said)
+        self._told += told
+        self._known += [None] * len(told)
+        return self.decoded(root)
+
+    def decoded(self, value: Any, again: Callable[[], Any] | None = None) -> Any:
+        """A value as it was told; `again` gets it from the JVM where it has to be handed on."""
+        if isinstance(value, list):
+            return KnownSequence([self.decoded(one) for one in value], again)
+        if not isinstance(value, dict):
+            return value
+        if "n" in value:
+            return self._at(value["n"])
+        if "t" in value:
+            return tuple(self.decoded(one) for one in value["t"])
+        return KnownOption([self.decoded(one) for one in value["o"]], again)
+
+    def _at(self, number: int) -> "Known":
+        if not self.open:
+            return Known(self, number, {"": ""})
+        found = self._known[number]
+        if found is None:
+            self._known[number] = found = Known(self, number, self._told[number])
+        return found
+
+
+def _named(values: Iterable[Any]) -> str:
+    return " ".join(value._get_object_id() for value in values)
+
+
+def _release(java: Any) -> None:
+    try:
+        java.release()
+    except (Py4JError, OSError):  # the JVM is gone already
+        return
+
+
+class Known(JavaObject):  # type: ignore[misc]
+    """An object of the JVM of which much is known here."""
+
+    def __init__(self, table: Table, number: int, told: dict[str, Any]) -> None:
+        self._target_id, self._gateway_client = f"{table.prefix}{number}", table.client
+        self._auto_field, self._methods, self._field_names = False, dict[str, Any](), set[str]()
+        self._fully_populated, self._gateway_doc = False, None
+        self._table, self._told, self._kind = table, told, told[""]
+
+    def __getattr__(self, name: str) -> Any:
+        table, told = self.__dict__["_table"], self.__dict__["_told"]
+        asking = JavaObject.__getattr__
+        if name in told:
+            value = table.decoded(told[name], lambda: asking(self, name)())
+            answer: Callable[..., Any] = lambda *arguments: asking(self, name)(*arguments) if arguments else value  # noqa: E731
+        elif name in KEPT:
+            answer = self._asked_once(name)
+        else:
+            return asking(self, name)
+        self.__dict__[name] = answer
+        return answer
+
+    def _asked_once(self, name: str) -> Callable[..., Any]:
+        found: list[Any] = []
+
+        def answer() -> Any:
+            if not found:
+                found.append(JavaObject.__getattr__(self, name)())
+            return found[0]
+
+        return answer
+
+    def equals(self, other: Any) -> bool:
+        if self is other:
+            return True
+        if isinstance(other, Known) and "ExprId" == self._kind == other._kind:
+            return bool(self._told["toString"] == other._told["toString"])
+        return bool(JavaObject.__getattr__(self, "equals")(other))
+
+    def __eq__(self, other: object) -> bool:
+        return other is not None and hasattr(other, "_get_object_id") and self.equals(other)
+
+    def __hash__(self) -> int:
+        return int(self.hashCode())
+
+
+class KnownSequence:
+    """A Scala Seq."""
+
+    def __init__(self, values: list[Any], again: Callable[[], Any] | None) -> None:
+        self.values, self._again, self._java = values, again, None
+
+    def size(self) -> int:
+        return len(self.values)
+
+    def apply(self, index: int) -> Any:
+        return self.values[index]
+
+    def head(self) -> Any:
+        return self.values[0]
+
+    def isEmpty(self) -> bool:  # noqa: N802 (Scala's name)
+        return not self.values
+
+    def _get_object_id(self) -> Any:
+        return _held(self)._get_object_id()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_held(self), name)
+
+
+class KnownOption:
+    """A Scala Option."""
+
+    def __init__(self, values: list[Any], again: Callable[[], Any] | None) -> None:
+        self.values, self._again, self._java = values, again, None
+
+    def isDefined(self) -> bool:  # noqa: N802 (Scala's name)
+        return bool(self.values)
+
+    def isEmpty(self) -> bool:  # noqa: N802 (Scala's name)
+        return not self.values
+
+    def get(self) -> Any:
+        return self.values[0]
+
+    def _get_object_id(self) -> Any:
+        return _held(self)._get_object_id()
+
+
+def _held(known: "KnownSequence | KnownOption") -> Any:
+    """The object in the JVM, of which so far only the content was known."""
+    if known._java is None:
+        if known._again is None:
+            raise TypeError("this part of a tree was told, and cannot be handed on")
+        known._java = known._again()
+    return known._java
