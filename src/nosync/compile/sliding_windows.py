@@ -75,7 +75,7 @@ def _alike(one: list[Java], other: list[Java], index: int) -> bool:
 def _evaluated(catalyst: Catalyst, window: Java, expand: Java) -> tuple[int, int]:
     """The window of some moment."""
     values = [SOME_TIME if is_time(data_type(a)) else None for a in items(children(expand)[0].output())]
-    row = catalyst.jvm.org.apache.spark.sql.catalyst.InternalRow.fromSeq(catalyst.seq(values))
+    row = catalyst.expressions.GenericInternalRow(catalyst.array(values))
     bound = catalyst.expressions.BindReferences.bindReference(window, expand.allAttributes(), False)
     found = bound.eval(row)
     return int(found.getLong(0)), int(found.getLong(1))
