@@ -153,10 +153,13 @@ class Catalyst:
         """A DataFrame that runs the plan."""
         return DataFrame(self._dataset.ofRows(self.spark._jsparkSession, plan), self.spark)
 
+    def new_id(self) -> Java:
+        return self._ids.newExprId()
+
     def attribute(self, name: str, type: Java, nullable: bool = True) -> Java:
         """A fresh column of a Java type."""
         metadata = self.jvm.org.apache.spark.sql.types.Metadata.empty()
-        return self.expressions.AttributeReference(name, type, nullable, metadata, self._ids.newExprId(), self._empty)
+        return self.expressions.AttributeReference(name, type, nullable, metadata, self.new_id(), self._empty)
 
     def alias(self, expression: Java, name: str, like: Java = None) -> Java:
         """The expression under a name; with `like`, in place of that attribute: whatever is bound to it stays bound."""
@@ -166,7 +169,7 @@ class Catalyst:
 
     def aliases(self, named: Iterable[tuple[Java, str]]) -> list[Java]:
         """Expressions under names of our own."""
-        return [self._alias(value, name, self._ids.newExprId(), self._empty, self.none, self._empty) for value, name in named]
+        return [self._alias(value, name, self.new_id(), self._empty, self.none, self._empty) for value, name in named]
 
     def feed(self, named: Iterable[tuple[Java, str]], passed: Sequence[Java]) -> Java:
         """A projection that only jobs look at: expressions under names of our own, and what is passed on."""
