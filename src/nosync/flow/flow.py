@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from nosync.bridge.declaring import Declaring
-from nosync.bridge.errors import JavaError, no_traces_logged, words_of
+from nosync.bridge.errors import JavaError, words_of
 from nosync.bridge.frames import analyzed, declared_schema
 from nosync.compile.compiler import Compiler
 from nosync.compile.ledger import ledger
