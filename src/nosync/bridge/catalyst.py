@@ -12,7 +12,7 @@ from typing import Any, cast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, _parse_datatype_json_string
 
-from nosync.bridge.trees import Known, KnownSequence, Table, Trees
+from nosync.bridge.trees import KnownSequence, Table, Trees
 
 Java = Any  # an object in the JVM: a plan, an expression, an attribute
 ONE_FORM = frozenset((
@@ -34,7 +34,10 @@ def children(node: Java) -> list[Java]:
 
 def kind(node: Java) -> str:
     """The simple class name of a plan or an expression."""
-    return (isinstance(node, Known) and node._kind) or str(node.getClass().getSimpleName())
+    told: dict[str, Any] = node.__dict__
+    if not told.get("_kind"):
+        told["_kind"] = str(node.getClass().getSimpleName())  # an object never changes its class
+    return str(told["_kind"])
 
 
 def data_type(expression: Java) -> DataType:
