@@ -77,7 +77,7 @@ def test_a_run_shows_its_steps_a_table_of_epochs_and_how_to_go_on(tmp_path: Path
 
 def test_status_show_and_watch_are_tables(tmp_path: Path) -> None:
     shutil.copytree(whole_home(), tmp_path / "home")
-    status = seen(tmp_path, "status", "home")
+    status = seen(tmp_path, "status", "home", columns=200)  # however long the name of the host, no line is broken
     assert status[0] == "home home" and any(line.startswith("epoch # computed steps, each a slice of all input") for line in status)
     assert seen(tmp_path, "show", "home", "sums", "--sort=-total", "--limit", "1") == ["sums as of epoch #: # of # rows", "total k", "# d"]
     assert seen(tmp_path, "watch", "home", "sums", "--once")[0].startswith("sums as of epoch #: # rows; ")

@@ -56,7 +56,9 @@ def test_the_job_over_stacked_self_joins_is_as_large_as_they_are_many(
         return run_frame(frame)
 
     monkeypatch.setattr(job, "run", counted)
-    flow, rows, height = ns.Flow("stack", quick), ns.memory("k int"), 6
+    wide = quick.newSession()
+    wide.conf.set("spark.nosync.way", "wide")
+    flow, rows, height = ns.Flow("stack", wide), ns.memory("k int"), 6
     below = flow.source("s", rows)
     for level in range(height):
         below = flow.view(f"v{level}", below.alias("l").join(below.alias("r"), "k"))

@@ -136,7 +136,7 @@ def test_a_changed_value_stops_the_flow_before_anything_is_made_of_it(
     layer = layer_of(home, "customers/aggregate", 0, EPOCHS)
     flip_a_count(home, layer)
     with pytest.raises(ns.Corrupt, match=r"block 0 of layer .* has changed"):
-        ns.open(home).view("customers")
+        ns.open(home).view("customers").to_arrow()
     feed(folder, [EPOCHS])
     with pytest.raises(ns.Corrupt, match="met damage: block 0 of layer") as error:
         go_on(quick, folder, home, remote)

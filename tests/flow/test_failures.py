@@ -106,7 +106,7 @@ def test_a_kept_sum_that_overflows_is_an_error_for_its_reader_until_it_fits_agai
         source.add([(2**62,), (2**62,)])
         run.processAllAvailable()
         with pytest.raises(ns.Failed, match="overflows"):
-            ns.open(tmp_path).view("total")
+            ns.open(tmp_path).view("total").to_arrow()
         source.remove([(2**62,)])
         run.processAllAvailable()
     assert ns.open(tmp_path).view("total").to_pylist() == [{"t": 2**62}]

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -59,12 +59,15 @@ class Steps:
         self.journal = Journal(self.disk, None, this_process(0.0))
         for epoch in map(Epoch, (1, 2)):
             self.journal.append(Opened(epoch, 0.0, {}), Computed(epoch, (), {}, {}))
-        graph = SimpleNamespace(sinks={"out": SimpleNamespace(trace="out", schema=None)})
-        self.program: Any = SimpleNamespace(name="shop", spark=None, graph=graph, sinks={"out": BoundSink(sink, "computed")})
+        graph = SimpleNamespace(sinks={"out": SimpleNamespace(trace="out", schema=None)}, views={})
+        spark = SimpleNamespace(sparkContext=SimpleNamespace(uiWebUrl=None))
+        sinks = {"out": BoundSink(sink, "computed")}
+        self.home, self.program = home, cast(Any, SimpleNamespace(name="shop", spark=spark, graph=graph, sources={}, sinks=sinks, listeners=()))
         self.outlet = LayerOutlet(self.program, self.journal, str(home))
         self.troubles, self.run = Troubles(), self.journal.run
         self.upkeep = Upkeep(self.journal, self.disk, None, {"out": "computed"}, self.outlet, {}, troubles=self.troubles)
         self.epochs: Any = SimpleNamespace(journal=self.journal, acknowledge=lambda: None, open_ahead=lambda: None)
+        self.image, self.clock = self.journal.image, lambda: 0.0
         self.step: Callable[[], None] = lambda: None
 
     def recover(self, report: object) -> Any:

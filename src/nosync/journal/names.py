@@ -25,7 +25,7 @@ from nosync.model.identifiers import Epoch, RecordNumber, TraceName
 
 RUNS, RECORDS, SEGMENTS, OPENINGS, ROLLUPS = "runs", "journal/records", "journal/segments", "journal/openings", "journal/rollups"
 TAKEN = "journal/taken"
-LAYERS, INPUT = "layers", "input"
+LAYERS, INPUT, RECEIPTS = "layers", "input", "receipts"
 NUMBERED = re.compile(r"runs/[0-9]{8,12}|journal/records/[0-9]{16}|journal/(segments|openings|taken|rollups)/[0-9]{16}-[0-9]{16}")
 LAYER = re.compile(
     r"layers/[^/]+/(?P<range>[0-9a-f]+-[0-9a-f]+)/(?P<lower>\d+)-(?P<upper>\d+)-(?P<generation>\d+)\.[0-9a-f]+-[0-9a-f]+\.arrow"

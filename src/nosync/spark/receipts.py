@@ -23,6 +23,7 @@ from pathlib import Path
 from pyspark import Accumulator, SparkContext
 from pyspark.accumulators import AccumulatorParam
 
+from nosync.journal.names import RECEIPTS
 from nosync.model.errors import MALFORMED, Failed, Unavailable
 from nosync.model.hash_range import ALL_HASHES, HashRange
 from nosync.model.identifiers import Epoch, Shard, TraceName
@@ -30,7 +31,6 @@ from nosync.model.layers import LayerInfo
 from nosync.state.private import make_folder, open_private
 from nosync.state.search import BloomUse
 
-RECEIPTS = "receipts"
 LEFT = re.compile(r"[0-9]+\.[0-9a-f]+-[0-9a-f]{8}")
 
 
