@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -62,7 +62,8 @@ class Steps:
         graph = SimpleNamespace(sinks={"out": SimpleNamespace(trace="out", schema=None)}, views={})
         spark = SimpleNamespace(sparkContext=SimpleNamespace(uiWebUrl=None))
         sinks = {"out": BoundSink(sink, "computed")}
-        self.home, self.program = home, cast(Any, SimpleNamespace(name="shop", spark=spark, graph=graph, sources={}, sinks=sinks, listeners=()))
+        self.home = home
+        self.program: Any = SimpleNamespace(name="shop", spark=spark, graph=graph, sources={}, sinks=sinks, listeners=())
         self.outlet = LayerOutlet(self.program, self.journal, str(home))
         self.troubles, self.run = Troubles(), self.journal.run
         self.upkeep = Upkeep(self.journal, self.disk, None, {"out": "computed"}, self.outlet, {}, troubles=self.troubles)
