@@ -4,22 +4,19 @@ are full or lost; links that are cut; sinks that stall. Every promise is checked
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
-from functools import partial
 from typing import Any
-from unittest.mock import patch
 
 from nosync.journal.chain import read_chain
 from nosync.journal.names import run_name
 from nosync.model.errors import Corrupt, Fenced, Invalid, OutcomeUnknown, Unavailable
 from nosync.recovery.restore import Recovered
 from nosync.recovery.suspicion import suspect
-from nosync.state.spine import plan_merge
 
 from .ending import check_end, settle
-from .keeping import Coarse, Reader, look_at_readers
 from .life import Life
-from .places import Away, File, Host, Link, Peek, facts_of
+from .places import Away, File, Host, Link, Peek
 from .program import Sink
 from .promises import Promises
 from .read_back import read_back
@@ -27,7 +24,6 @@ from .rot import rot
 from .sources import Lasting
 from .world import Broken, Crash, World
 
-NARROW = partial(plan_merge, fan_in=3, width=2, floor_rows=1)
 PASSING = (Unavailable, OutcomeUnknown)
 
 
@@ -55,9 +51,7 @@ class History:
         self.life: Life | None = None
         self.lives: list[Life] = []
         self.promises = Promises(self)
-        self.rotten = self.repaired = False
-        self.rule = chance.choice((None, Coarse(1, 1000), Coarse(2, 3), Coarse(6, 4)))
-        self.readers: list[Reader] = []
+        self.rotten = False
         self.rates = chance.choice((0.0, 0.02, 0.1)), chance.choice((0.0, 0.01, 0.03)), chance.choice((0.0, 0.02, 0.1, 0.3))
         self.pace = 3 if self.rates[2] else 1  # pieces of steps, or whole ones
         self.world.late_writes = chance.random() < 0.5
@@ -87,7 +81,7 @@ class History:
         the remote.
         """
         texts = [file.content if isinstance(file, File) else file for file in found]
-        process = next((int(known["process"]) for text in texts if (known := facts_of(text))), 0)
+        process = next((int(known["process"]) for text in texts if (known := _facts(text))), 0)
         host = self.places.get(process, self.host)
         if host is not self.host:
             self.host = host
@@ -105,8 +99,7 @@ class History:
     def run(self, steps: int) -> None:
         """Trouble all along; then a last run without any, which must bring everything home."""
         world = self.world
-        folding = patch.multiple("nosync.state.folding", LEAVES=3, FEW_VERSIONS=2, plan_merge=NARROW)
-        with world.tasks.locks(), folding:
+        with world.tasks.locks():
             try:
                 world.faults, world.crashes, world.switches = self.rates
                 for _ in range(steps):
@@ -132,7 +125,6 @@ class History:
             self.fail(self.host)
         if chance.random() < 0.02:
             read_back(self)
-        look_at_readers(self, 0.05)
         others = [life for life in self.lives if life is not self.life]
         if others and chance.random() < 5 * self.restless:
             self.act(chance.choice(others), chance.choice((1, 4, 16)))
@@ -324,7 +316,6 @@ class History:
                     self.guarded(life, lambda name=name: life.go_on(name))
                 if name not in life.tasks:
                     break
-        look_at_readers(self, 0.2)
 
     def check_recovery(self, done: Recovered) -> None:
         self.promises.check_recovery(done)
@@ -337,6 +328,13 @@ class History:
 
     def check_trim(self, life: Life, slice: dict[str, Any]) -> None:
         self.promises.check_trim(life, slice)
+
+
+def _facts(text: bytes) -> dict[str, Any]:
+    """Of a run, unless its file was torn."""
+    with suppress(ValueError):
+        return dict(json.loads(text))
+    return {}
 
 
 def simulate(seed: int, steps: int = 60) -> World:

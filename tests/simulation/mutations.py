@@ -5,16 +5,12 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from nosync.duties import compacting, release, trimming, upkeep
-from nosync.duties.compacting import Compactor
+from nosync.duties import release, trimming, upkeep
 from nosync.journal import chain
 from nosync.journal.journal import Journal
 from nosync.journal.names import RECORDS, RUNS
 from nosync.journal.rolling import Roller
-from nosync.model.identifiers import Epoch
 from nosync.model.policies.log_structured import LogStructured
-from nosync.model.retention import Kept
-from nosync.tiers.leases import Lease, Leases
 from nosync.tiers.sweeper import Sweeper
 
 from . import life
@@ -206,7 +202,7 @@ def input_is_trimmed_before_the_boundary_is_recorded() -> Any:
 
 @mutation(3)
 def files_of_newer_runs_are_swept() -> Any:
-    return patch("nosync.tiers.sweeper.sweepable", lambda name, generation, epoch: True)
+    return patch("nosync.tiers.sweeper.sweepable", lambda name, generation, since, epoch: True)
 
 
 @mutation(12)
@@ -225,36 +221,6 @@ def swept_without_a_boundary() -> Any:
 def records_are_rolled_up_before_every_tier_has_them() -> Any:
     plain = Roller.step
     return patch.object(Roller, "step", lambda self, everywhere: plain(self, 1 << 60))
-
-
-@mutation(0)
-def layers_are_given_up_whatever_is_kept() -> Any:
-    plain = compacting.needed
-    return patch.object(compacting, "needed", lambda layers, kept, *rest: plain(layers, Kept(Epoch(1 << 40)), *rest))
-
-
-@mutation(62)
-def leases_hold_nothing() -> Any:
-    return patch.object(Leases, "oldest", lambda self: None)
-
-
-@mutation(20)
-def leases_that_are_renewed_end_all_the_same() -> Any:
-    return patch.object(Lease, "renew", lambda self, record: setattr(self, "until", self.now() + self.seconds))
-
-
-@mutation(0)
-def leaves_are_given_up_before_they_are_safe() -> Any:
-    plain = Compactor._without_use
-
-    def blind(self: Any, image: Any) -> Any:
-        floor, self.floor = self.floor, lambda newest: newest
-        try:
-            return plain(self, image)
-        finally:
-            self.floor = floor
-
-    return patch.object(Compactor, "_without_use", blind)
 
 
 @contextmanager

@@ -13,10 +13,10 @@ from nosync.model.errors import Corrupt, Invalid
 from nosync.state.cover import pieces
 from nosync.state.leaves import leaf_layers
 
-from .ending import check_now
+from .ending import check_now, events_of
 from .old_epochs import check_old
 from .places import Host, Peek
-from .program import events_of, expected
+from .program import expected
 from .world import Broken, World
 
 if TYPE_CHECKING:

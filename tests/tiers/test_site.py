@@ -14,8 +14,7 @@ from nosync.model.policy import PATIENCE_SECONDS
 from nosync.model.run import this_process
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
-from nosync.tiers.choosing import collapsing, spans
-from nosync.tiers.site import REST_SECONDS, LayerShipper, RecordShipper
+from nosync.tiers.site import REST_SECONDS, LayerShipper, RecordShipper, collapsing, spans
 
 
 @pytest.fixture
@@ -49,7 +48,7 @@ def shipped(remote: Objects) -> list[str]:
 
 
 def unreadable(journal: Journal, shipper: LayerShipper) -> set[tuple[int, int]]:
-    return spans(journal.image.traces["v"][ALL_HASHES], shipper.placed)
+    return spans(journal.image.traces["v"][ALL_HASHES], shipper.placed, journal.image.since)
 
 
 def test_a_layer_that_arrives_after_another_run_took_over_does_not_count(tmp_path: Path, journal: Journal, remote: Objects) -> None:

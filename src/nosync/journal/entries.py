@@ -86,7 +86,7 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A layer that stands for several, whose inputs stay until they are given up: merged, or folded (with versions)."""
+    """A layer that collapses a range of epochs; its inputs stay."""
 
     layer: LayerInfo
 

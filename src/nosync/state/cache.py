@@ -5,10 +5,8 @@ import threading
 from collections import OrderedDict
 from pathlib import Path
 
-from nosync.model.identifiers import Epoch
 from nosync.model.layers import LayerInfo
-from nosync.state.layer import Layer
-from nosync.state.versions import open_as_of
+from nosync.state.layer import Layer, open_layer
 
 
 class LayerCache:
@@ -17,18 +15,17 @@ class LayerCache:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = threading.Lock()
-        self._layers: OrderedDict[tuple[str, Epoch], Layer] = OrderedDict()
+        self._layers: OrderedDict[str, Layer] = OrderedDict()
 
     def open(self, home: Path | str, info: LayerInfo) -> Layer:
         """The layer, mapped at most once while it stays among the `limit` most recently used, and anew where a recovery has replaced it."""
-        file = f"{home}/{info.path}"
-        key = file, info.end
+        key = f"{home}/{info.path}"
         with self._lock:
             layer = self._layers.get(key)
-            if layer is not None and layer.info == info and _inode(file) in (None, layer.inode):
+            if layer is not None and layer.info == info and _inode(key) in (None, layer.inode):
                 self._layers.move_to_end(key)
                 return layer
-        layer = open_as_of(home, info)  # outside the lock: two threads may both map it, which costs little
+        layer = open_layer(home, info)  # outside the lock: two threads may both map it, which costs little
         with self._lock:
             self._layers[key] = layer
             self._layers.move_to_end(key)

@@ -11,11 +11,11 @@ and fewer objects. When the stream rests, merged layers are shipped that shorten
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 
-from nosync.journal.entries import Computed, GivenUp, Restored, RolledBack, TakenOver
+from nosync.journal.entries import Computed, Restored, RolledBack, TakenOver
 from nosync.journal.journal import Journal, fenced_by
-from nosync.model.errors import Conflict, Corrupt
+from nosync.model.errors import Conflict
 from nosync.model.estimate import Meter
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, TraceName
@@ -24,9 +24,8 @@ from nosync.model.policy import MOST_LAYERS, PATIENCE_SECONDS
 from nosync.model.safety import Standing
 from nosync.model.store import Disk, Remote, Uploader
 from nosync.state.cover import cover
-from nosync.state.leaves import within
-from nosync.tiers.choosing import collapsing, cross, spans, uncovered
-from nosync.tiers.placed import layers_there
+from nosync.state.leaves import leaf_layers, within
+from nosync.tiers.placed import layers_there, uncovered
 
 REQUESTS_A_RECORD, REQUESTS_A_LAYER = 3, 2  # look, write, look; write, ask for the size
 PATIENT_BYTES = 256 << 20
@@ -77,8 +76,8 @@ class RecordShipper:
 
 class LayerShipper:
     """Brings layers to the remote. `waiting` holds, per trace and shard, the leaf layers that are not there yet, oldest first;
-    `behind` are their bytes. `there` are those that a recovery would fetch, `wanted` ones that are to be there for the past (see
-    `duties.compacting`).
+    `behind` are their bytes. `there` are those that a recovery would fetch, also where the image has forgotten them; `complete`: whether
+    all that a roll-up names shall be there too, so that a recovery need not read the past to find finer ones in its place.
     """
 
     def __init__(
@@ -103,7 +102,7 @@ class LayerShipper:
         self.number = journal.number
         self.waiting: dict[TraceRange, list[LayerInfo]] = {}
         self.there: dict[TraceRange, list[LayerInfo]] = {}
-        self.wanted: Mapping[str, LayerInfo] = {}  # layers of the past that stand for many others
+        self.complete = False
         self.spans: set[tuple[Epoch, Epoch]] = set()
         self._begin_again()
         self.looked = -1
@@ -119,6 +118,12 @@ class LayerShipper:
         there = list(self.there.values())
         shrink = self.bytes / self.plain_bytes if self.plain_bytes else 1.0
         return sum(map(len, there)), int(shrink * sum(layer.bytes for layers in there for layer in layers))
+
+    def forgotten(self) -> list[LayerInfo]:
+        """Layers of a roll-up in whose place there are finer ones, which the image does not know any more."""
+        since = self.journal.image.since
+        rolled = [[layer for layer in layers if layer.upper <= since + 1] for layers in self._traces().values()]
+        return [layer for layers in rolled for layer in uncovered(layers, self.placed)]
 
     def standing(self, records: RecordShipper) -> Standing:
         """Both shippers together. A layer counts once the record that names it is there too."""
@@ -149,21 +154,13 @@ class LayerShipper:
         layer = self._next()
         if layer is None and (not self.busy or len(self.placed) > MUCH_LONGER * self.most_layers):
             layer = self._shortening()
+        if layer is None and self.complete:
+            layer = next(map(self._at_hand, self.forgotten()), None)
         if layer is None:
-            layer = next((wanted for path, wanted in self.wanted.items() if path not in self.placed), None)
-        return layer is not None and self._upload(layer)
-
-    def _upload(self, layer: LayerInfo) -> bool:
-        """Says whether it is there; not so where it was given up meanwhile."""
+            return False
         named = self.journal.number
         begun = self.clock()
-        try:
-            travelled = self.uploader.upload(layer.path, self.disk)
-        except Corrupt:
-            if self._is_named(layer):
-                raise
-            self.wanted = {path: wanted for path, wanted in self.wanted.items() if path != layer.path}
-            return False
+        travelled = self.uploader.upload(layer.path, self.disk)
         self.meter.transfer(REQUESTS_A_LAYER, travelled, self.clock() - begun)
         self.bytes += travelled
         self.plain_bytes += layer.bytes
@@ -171,11 +168,11 @@ class LayerShipper:
         self.placed.add(layer.path)
         part = (layer.trace, layer.range)
         self.there[part] = list(cover([*self.there.get(part, ()), layer], self.journal.image.epoch))
-        inside = [other for other in self.waiting.get(part, ()) if within(other, layer)]
-        if inside and not layer.versions:
+        inside = [other for other in self.waiting[part] if within(other, layer)]
+        if inside:
             self.spans.add((inside[0].lower, layer.upper))
         gone = {other.path for other in inside}
-        self.waiting[part] = [other for other in self.waiting.get(part, ()) if other.path not in gone]
+        self.waiting[part] = [other for other in self.waiting[part] if other.path not in gone]
         self.behind -= sum(other.bytes for other in inside)
         for path in gone:
             self.came.pop(path, None)
@@ -209,26 +206,10 @@ class LayerShipper:
                             self.waiting.setdefault((layer.trace, layer.range), []).append(layer)
                             self.came[layer.path] = now
                             self.behind += layer.bytes
-                    case GivenUp():
-                        self._forget(frozenset(entry.paths))
                     case Restored() | TakenOver() | RolledBack():
                         self._begin_again()
             self.number = record.number
         return bool(records)
-
-    def _forget(self, gone: frozenset[str]) -> None:
-        """Layers that others stand for, there too."""
-        self.placed -= gone
-        touched = [part for part, layers in self.there.items() if any(layer.path in gone for layer in layers)]
-        with self.journal.lock:
-            known = {part: list(self.journal.image.traces.get(part[0], {}).get(part[1], ())) for part in touched}
-            epoch = self.journal.image.epoch
-        self.there |= {part: list(cover([one for one in layers if one.path in self.placed], epoch)) for part, layers in known.items()}
-
-    def _is_named(self, layer: LayerInfo) -> bool:
-        with self.journal.lock:
-            known = self.journal.image.traces.get(layer.trace, {}).get(layer.range, ())
-            return any(layer.path == other.path for other in known)
 
     def _begin_again(self) -> None:
         self.came.clear()
@@ -238,7 +219,7 @@ class LayerShipper:
         epoch = self.journal.image.epoch
         self.there = {part: list(cover([one for one in layers if one.path in self.placed], epoch)) for part, layers in traces.items()}
         self.behind = sum(layer.bytes for layers in self.waiting.values() for layer in layers)
-        self.spans = {span for layers in traces.values() for span in spans(layers, self.placed)}
+        self.spans = {span for layers in traces.values() for span in spans(layers, self.placed, self.journal.image.since)}
         with self.journal.lock:  # what came with a changed program has no state of earlier epochs, here or there
             self.spans |= {(Epoch(1), begun.epoch + 1) for begun in self.journal.image.begun.values()}
 
@@ -282,7 +263,7 @@ class LayerShipper:
 
     def _crosses(self, layer: LayerInfo) -> bool:
         known, others = self._known(layer.trace, layer.range)
-        return any(cross(layer, other) for other in (*known, *others) if other.path in self.placed)
+        return any(_cross(layer, other) for other in (*known, *others) if other.path in self.placed)
 
     def _known(self, trace: TraceName, held: HashRange) -> tuple[list[LayerInfo], list[LayerInfo]]:
         """The layers of a range of a trace, and those that shards of other ranges have written there."""
@@ -319,3 +300,42 @@ class LayerShipper:
             self.looked = self.number + self.objects
             return None
         return best[1]
+
+
+def collapsing(
+    waiting: Sequence[LayerInfo], layers: Iterable[LayerInfo], placed: set[str], others: Iterable[LayerInfo] = ()
+) -> LayerInfo:
+    """The layer to ship for the oldest waiting one: where merged layers stand for it and its followers in no more bytes, that for the most.
+
+    It may begin before the waiting ones, with epochs that are there already. It must not overlap a part of what is there, be it one of the
+    `others`, that other shards have written: no cover could have both.
+    """
+    known = list(layers)
+    there = [layer for layer in (*known, *others) if layer.path in placed]
+    best, most = waiting[0], 1
+    for layer in known:
+        inside = [other for other in waiting if within(other, layer)] if within(waiting[0], layer) else []
+        cheap = layer.bytes <= sum(other.bytes for other in inside)
+        if len(inside) > most and cheap and not any(_cross(layer, other) for other in there):
+            best, most = layer, len(inside)
+    return best
+
+
+def _cross(one: LayerInfo, other: LayerInfo) -> bool:
+    """Whether two layers share epochs and neither contains the other."""
+    return one.lower < other.upper and other.lower < one.upper and not within(one, other) and not within(other, one)
+
+
+def spans(layers: Iterable[LayerInfo], placed: set[str], since: Epoch) -> set[tuple[Epoch, Epoch]]:
+    """The epochs of placed layers that stand for finer ones, from the first of these on that is not there: the state within cannot be read.
+
+    Of layers that begin up to epoch `since` the finer ones were forgotten: nobody knows any more whether they are there.
+    """
+    known = list(layers)
+    coarse = [layer for layer in known if layer.path in placed and layer.upper > layer.lower + 1]
+    missing = [leaf for leaf in leaf_layers(known) if leaf.path not in placed or leaf.upper > leaf.lower + 1]
+    first = {
+        layer: layer.lower if layer.lower <= since else min((leaf.lower for leaf in missing if within(leaf, layer)), default=NO_EPOCH)
+        for layer in coarse
+    }
+    return {(lower, layer.upper) for layer, lower in first.items() if lower}
