@@ -30,7 +30,7 @@ def seen(folder: Path, *arguments: str, columns: int = 130) -> list[str]:
     """The lines that are left on the screen, without colours and what was overwritten; figures as #."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    environment = {**os.environ, "TERM": "xterm", "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "LINES": "50", "SPARK_LOCAL_IP": "127.0.0.1"}
     process = subprocess.Popen([*COMMAND, *arguments], cwd=folder, env=environment, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     shown = b""

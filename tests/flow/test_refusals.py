@@ -244,7 +244,7 @@ def test_what_is_no_source_or_sink_is_refused_when_it_is_declared(flow: ns.Flow,
         def declare(self, name: str, spark: SparkSession) -> Any:
             return "x int"
 
-    for source, words in [(rows, "is a DataFrame, which has no declare()"), (Untyped("x int"), "declare gave a str")]:
+    for source, words in [(rows, "is a DataFrame that does not stream"), (Untyped("x int"), "declare gave a str")]:
         with pytest.raises(ns.Invalid) as error:
             flow.source("other", source)  # type: ignore[arg-type]
         assert 'source "other"' in first_line(error) and words in first_line(error)
