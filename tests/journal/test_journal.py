@@ -9,7 +9,6 @@ from nosync.journal.entries import (
     Computed,
     Declared,
     Entry,
-    GivenUp,
     Keeping,
     Merged,
     Opened,
@@ -68,7 +67,6 @@ ENTRIES: list[Entry] = [
     Pinned("before", 1),
     Thinned(2, (1,)),
     Unpinned("before"),
-    GivenUp((layer(2, 3, shard=1).path,)),
     Restored((layer(1, 3).path,), (layer(1, 3, name="again"),)),
     RolledBack(2),
 ]

@@ -22,7 +22,6 @@ from nosync.journal.entries import (
     Computed,
     Declared,
     Entry,
-    GivenUp,
     Keeping,
     Merged,
     Opened,
@@ -83,7 +82,6 @@ ENTRIES: list[Entry] = [
     Rescaled(2, 3, 0.0),
     Thinned(2, (1,)),
     Unpinned("before"),
-    GivenUp((LAYER.path,)),
     RolledBack(1),
 ]
 

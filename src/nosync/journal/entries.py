@@ -215,16 +215,9 @@ class Unpinned:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class GivenUp:
-    """Layers that nobody will ask for again: others stand for them on every tier. They may be deleted from here on."""
-
-    paths: tuple[str, ...]
-
-
 Entry = (
     Declared | Started | Opened | Computed | Merged | Restored | TakenOver | RolledBack | Reached | Releasing | Released | Trimmed | Swept
-    | Skipped | Thinned | Keeping | Pinned | Unpinned | GivenUp | Rescaled
+    | Skipped | Thinned | Keeping | Pinned | Unpinned | Rescaled
 )  # fmt: skip
 KINDS: dict[str, type[Entry]] = {kind.__name__.lower(): kind for kind in get_args(Entry)}
 
@@ -256,8 +249,6 @@ def from_json(text: dict[str, Any]) -> Entry:
             values["lost"] = tuple(values["lost"])
         case "thinned":
             values |= {name: tuple(values[name]) for name in ("among", "gone")}
-        case "givenup":
-            values["paths"] = tuple(values["paths"])
         case "rescaled" if values["shards"] not in POSSIBLE_SHARDS:
             raise ValueError(f"{values['shards']} shards are not possible")
     kind = KINDS[text["entry"]]

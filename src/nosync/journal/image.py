@@ -12,7 +12,6 @@ from nosync.journal.entries import (
     Computed,
     Declared,
     Entry,
-    GivenUp,
     Keeping,
     Merged,
     Opened,
@@ -145,8 +144,6 @@ class Image:
                 self.pins[entry.name] = entry.epoch
             case Unpinned():
                 self.pins.pop(entry.name, None)
-            case GivenUp():
-                self._lose(frozenset(entry.paths))
             case Rescaled():
                 self.declared = replace(self.declared, shards=entry.shards) if self.declared else None
 
