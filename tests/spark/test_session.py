@@ -1,9 +1,14 @@
 """The flow's own session: what its settings mean for reading."""
 
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+import nosync
 from nosync.spark.session import flow_session
 
 
@@ -11,3 +16,12 @@ def test_one_file_of_a_few_megabytes_is_read_by_all_cores(spark: SparkSession, t
     (tmp_path / "a.csv").write_text("1,2\n" * (3 << 18))
     rows = flow_session(spark, shards=2).read.schema("a int, b int").csv(str(tmp_path))
     assert rows.rdd.getNumPartitions() == spark.sparkContext.defaultParallelism
+
+
+def test_it_starts_from_a_path_with_spaces(tmp_path: Path) -> None:
+    place = tmp_path / "a place of nosync's"
+    shutil.copytree(Path(nosync.__file__).parent, place / "nosync")
+    code = "from nosync.spark.session import active_or_local as it\nspark = it()\nprint(it.__code__.co_filename, spark.range(3).count())"
+    environment = {**os.environ, "PYTHONPATH": str(place)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == f"{place / 'nosync/spark/session.py'} 3", done.stderr

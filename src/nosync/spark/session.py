@@ -16,6 +16,8 @@ from nosync.model.errors import Invalid, Unavailable
 
 log = logging.getLogger("nosync")
 EPOCH_POOL = "nosync-epochs"
+POOLS = Path(__file__).parent / "pools.xml"
+LOG4J = Path(__file__).parent / "log4j2.properties"
 FLOW_SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "262144",
@@ -45,9 +47,9 @@ def active_or_local() -> SparkSession:
         "spark.master": "local[*]",
         "spark.app.name": "nosync",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{Path(__file__).parent / 'log4j2.properties'}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J.as_uri()}",  # Java's options are split at spaces
         "spark.scheduler.mode": "FAIR",
-        "spark.scheduler.allocation.file": f"file:{Path(__file__).parent / 'pools.xml'}",
+        "spark.scheduler.allocation.file": f"file:{POOLS}",
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.python.daemon.module": "nosync.spark.daemon",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
