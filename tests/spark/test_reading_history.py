@@ -1,5 +1,6 @@
 """One small flow, looked at in every way that history offers: each must say the same as the views at each epoch."""
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import nosync as ns
 from nosync.testing import Change
+from pyspark_nosync import DefaultSource
 from tests.metamorphic import contents
 from tests.queries.join_cases import SCHEMAS, changes
 
@@ -134,8 +136,16 @@ def test_a_remote_is_opened_without_a_home(home: ns.Home, place: Path) -> None:
         ns.open(f"file://{place}/nothing")
 
 
-def test_any_session_reads_views_as_a_data_source(quick: SparkSession, home: ns.Home, place: Path) -> None:
+def any_session(quick: SparkSession) -> SparkSession:
+    """A session that is not ours. Where the path of Python has spaces, Spark does not look for data sources by itself."""
     session = quick.newSession()
+    if " " in sys.executable:
+        session.dataSource.register(DefaultSource)
+    return session
+
+
+def test_any_session_reads_views_as_a_data_source(quick: SparkSession, home: ns.Home, place: Path) -> None:
+    session = any_session(quick)
     read = session.read.format("nosync").option("home", str(place / "home"))
     for view in ("sums", "rows", "whole"):
         for at in (1, home.epoch):
@@ -150,7 +160,8 @@ def test_any_session_reads_views_as_a_data_source(quick: SparkSession, home: ns.
 
 
 def test_a_stream_gets_every_change_once(quick: SparkSession, home: ns.Home, place: Path, tmp_path: Path) -> None:
-    stream = quick.readStream.format("nosync").option("home", str(place / "home")).option("view", "sums").option("changes", "true").load()
+    read = any_session(quick).readStream.format("nosync").option("home", str(place / "home"))
+    stream = read.option("view", "sums").option("changes", "true").load()
     got: list[pa.Table] = []
     writer = stream.writeStream.foreachBatch(lambda frame, number: got.append(frame.toArrow())).option("checkpointLocation", str(tmp_path))
     writer.trigger(availableNow=True).start().awaitTermination()
