@@ -24,6 +24,7 @@ from nosync.model.source import Slice, Source, Taken
 from nosync.observe.tracing import tracing
 from nosync.runtime.run import Run
 from nosync.sinks.console import console
+from nosync.sinks.delta import to_delta
 from nosync.sinks.folders import csv, json, parquet
 from nosync.sinks.foreach_batch import foreachBatch
 from nosync.sinks.foreach_epoch import foreachEpoch
@@ -74,6 +75,7 @@ __all__ = [
     "rate",
     "row_by_row",
     "stream",
+    "to_delta",
     "to_kafka",
     "to_postgres",
     "tracing",
