@@ -16,6 +16,7 @@ from nosync.recovery.suspicion import suspect
 
 from .ending import check_end, settle
 from .life import Life
+from .parsing import parsed_once
 from .places import Away, File, Host, Link, Peek
 from .program import Sink
 from .promises import Promises
@@ -99,7 +100,7 @@ class History:
     def run(self, steps: int) -> None:
         """Trouble all along; then a last run without any, which must bring everything home."""
         world = self.world
-        with world.tasks.locks():
+        with world.tasks.locks(), parsed_once():
             try:
                 world.faults, world.crashes, world.switches = self.rates
                 for _ in range(steps):
@@ -287,10 +288,10 @@ class History:
 
     def leave_out_remote(self) -> bool:
         """A start that forgets the remote is refused, and does nobody any harm."""
+        before = self.generation()  # first: it may find that the flow has moved to another host
         started = read_chain(Peek(self.host.disk)).image().started  # type: ignore[arg-type]
         if started is None or not started.remote:
             return False
-        before = self.generation()
         try:
             Life(self, self.host, None).begin()
         except (Invalid, Crash, *PASSING):

@@ -3,8 +3,15 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from .changing import simulate_changes
 from .history import simulate
+from .rescaling import simulate_rescaling
 
+KINDS = {
+    "plain": simulate,
+    "changing": lambda seed, steps: simulate_changes(seed, steps)[0],
+    "rescaling": lambda seed, steps: simulate_rescaling(seed, steps)[0],
+}
 Seen = Counter[tuple[str, str, str]]
 Met = tuple[int, Seen, Counter[str], list[str]]
 
@@ -14,12 +21,12 @@ def steps_of(seed: int) -> int:
     return 120 if seed % 25 == 0 else 16
 
 
-def some(seeds: Iterable[int]) -> Met:
+def some(seeds: Iterable[int], kind: str = "plain") -> Met:
     """Storage operations, what they met, what else happened, and what broke."""
     operations, seen, events, broken = 0, Seen(), Counter[str](), []
     for seed in seeds:
         try:
-            world = simulate(seed, steps_of(seed))
+            world = KINDS[kind](seed, steps_of(seed))
         except Exception as error:
             broken.append(f"seed {seed}: {type(error).__name__}: {error}")
             continue

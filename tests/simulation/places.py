@@ -7,7 +7,7 @@ names may be back. `Away` survives everything that was synced there; each host r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from nosync.model.errors import Conflict, Corrupt, Unavailable
@@ -18,7 +18,7 @@ T = TypeVar("T")
 RESTART_OPERATIONS = 40  # within so many, the machine of a remote restarts that has failed to sync
 
 
-@dataclass
+@dataclass(slots=True)
 class File:
     """`before` is what a restart may bring back, until both content and name are synced."""
 
@@ -26,6 +26,9 @@ class File:
     before: bytes | None = None
     content_synced: bool = False
     name_synced: bool = False
+
+    def copy(self) -> File:
+        return File(self.content, self.before, self.content_synced, self.name_synced)
 
 
 class Host:
@@ -179,7 +182,7 @@ class Cache:
 
     def copy(self, world: World, host: Host) -> Cache:
         other = Cache(world, host)
-        other.files = {name: replace(file) for name, file in self.files.items()}
+        other.files = {name: file.copy() for name, file in self.files.items()}
         other.ghosts = dict(self.ghosts)
         return other
 

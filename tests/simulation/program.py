@@ -15,6 +15,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from nosync.journal.entries import Opened
@@ -206,8 +207,7 @@ class DictEngine:
         if file is None or digest(file.content) != layer.checksum:
             text = f"layer {layer.path} is {'missing' if file is None else 'damaged'} and was to be read"
             raise Corrupt(text) if self.rotten else Broken(text)
-        values: dict[str, Any] = json.loads(file.content)
-        return values
+        return values_of(file.content)
 
     def verify(self, layer: LayerInfo) -> bool:
         file = self.disk.files.get(layer.path)
@@ -244,6 +244,14 @@ def paired(rows: Mapping[str, int], totals: Mapping[int, int]) -> dict[str, int]
     return {f"{row}/{totals[int(row) % 4]}": count for row, count in rows.items()}
 
 
+@lru_cache(10_000)
+def values_of(content: bytes) -> dict[str, Any]:
+    """Read many times: nobody may change it."""
+    values: dict[str, Any] = json.loads(content)
+    return values
+
+
+@lru_cache(10_000)
 def digest(content: bytes) -> str:
     return hashlib.md5(content, usedforsecurity=False).hexdigest()[:12]
 

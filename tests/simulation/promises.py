@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from nosync.journal.entries import Opened
 from nosync.journal.image import Image
 from nosync.journal.past import TieredReader, openings
+from nosync.model.safety import Standing
 from nosync.recovery.restore import Recovered
 
 from .places import Peek
@@ -50,7 +52,8 @@ class Promises:
         if news == life.told:
             return
         life.told = news
-        safe = life.upkeep.safe()
+        standings = life.upkeep.standings()
+        safe = life.upkeep.policy.safe_points(image.epoch, standings)
         for kind in safe if current else ("site",) if "site" in safe else ():
             self.claim(kind, safe[kind])
         known = image.last_opened if current else safe.get("site", 0)
@@ -59,12 +62,12 @@ class Promises:
                 self.content.setdefault(epoch, json.dumps(entry.slices))
         if current:
             self.rolled |= rolls(image)
-            self._note_openings(life, image)
+            self._note_openings(standings, image)
 
-    def _note_openings(self, life: Life, image: Image) -> None:
-        numbers = {"process": image.number} | {tier.survives: tier.number for tier in life.upkeep.standings()}
+    def _note_openings(self, standings: Sequence[Standing], image: Image) -> None:
+        numbers = {"process": image.number} | {tier.survives: tier.number for tier in standings}
         for kind, number in numbers.items():
-            there = max((epoch for epoch, record in image.opened_in.items() if record <= number), default=0)
+            there = next((epoch for epoch in sorted(image.opened_in, reverse=True) if image.opened_in[epoch] <= number), 0)
             self.opened[kind] = max(self.opened.get(kind, 0), there)
 
     def claim(self, kind: str, epoch: int) -> None:

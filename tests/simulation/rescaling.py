@@ -68,9 +68,9 @@ def simulate_rescaling(seed: int, steps: int = 60) -> tuple[World, int]:
 
 MUTATIONS: dict[str, tuple[Callable[[], Any], int]] = {
     "covers are put together as if ranges did not overlap": (lambda: patch.object(cover, "pieces", dict), 0),
-    "a new layer takes the place of others in its own range only": (lambda: patch.object(image, "with_layer", _beside), 15),
-    "neighbouring merges take whole layers": (lambda: patch.object(spine, "slices", _whole), 11),
-    "what is merged may reach beyond what was written": (lambda: patch.object(life, "merges_of", _as_one), 70),
+    "a new layer takes the place of others in its own range only": (lambda: patch.object(image, "with_layer", _beside), 0),
+    "neighbouring merges take whole layers": (lambda: patch.object(spine, "slices", _whole), 3),
+    "what is merged may reach beyond what was written": (lambda: patch.object(life, "merges_of", _as_one), 37),
 }
 
 
