@@ -1,4 +1,5 @@
-"""A program of its own: the flow of `orders` on one of two hosts. Run as `-m tests.crash.host_driver MASTER HOST SHARED REMOTE`.
+"""A program of its own: the flow of `orders` on one of several hosts. Run as
+`-m tests.crash.host_driver MASTER HOST SHARED REMOTE [standby]`.
 
 HOST/home              the flow's home, on the host's own disk
 SHARED/in              files that somebody feeds
@@ -16,6 +17,8 @@ import signal
 import sys
 from functools import partial
 from pathlib import Path
+
+from pyspark.sql import SparkSession
 
 import nosync as ns
 from nosync.duties.upkeep import Upkeep
@@ -52,15 +55,21 @@ def work(run: ns.Run, shared: Path) -> None:
     report()
 
 
-def main(master: str, host: Path, shared: Path, remote: str) -> int:
-    faulthandler.register(signal.SIGUSR1)  # for whoever wonders what it waits for
-    stepping.Upkeep = partial(Upkeep, roll_records=ROLL_RECORDS)  # type: ignore[assignment,misc]
-    flow, views = orders_flow(session_of(master), shared / "in")
+def shared_flow(spark: SparkSession, shared: Path) -> ns.Flow:
+    """The flow over SHARED/in with its sinks in SHARED."""
+    flow, views = orders_flow(spark, shared / "in")
     for folder, view in SINKS.items():
         flow.sink(folder, views[view], ns.parquet(shared / folder))
     flow.sink("function", views["best"], ns.foreachEpoch(noting(shared / "calls")))
+    return flow
+
+
+def main(master: str, host: Path, shared: Path, remote: str, standby: bool) -> int:
+    faulthandler.register(signal.SIGUSR1)  # for whoever wonders what it waits for
+    stepping.Upkeep = partial(Upkeep, roll_records=ROLL_RECORDS)  # type: ignore[assignment,misc]
+    flow = shared_flow(session_of(master), shared)
     try:
-        with flow.start(home=host / "home", shards=2, remote=remote) as run:
+        with flow.start(home=host / "home", shards=2, remote=remote, standby=standby) as run:
             work(run, shared)
     except ns.Fenced as error:
         print(error, flush=True)
@@ -72,4 +81,4 @@ def main(master: str, host: Path, shared: Path, remote: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4]))
+    sys.exit(main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4], standby="standby" in sys.argv[5:]))

@@ -39,8 +39,9 @@ class Host:
         """As seen from outside."""
         return self.place.seen / "home"
 
-    def start(self) -> None:
+    def start(self, standby: bool = False) -> None:
         command = [sys.executable, "-m", "tests.crash.host_driver", self.master, str(self.place.folder), str(self.shared), self.remote]
+        command += ["standby"] if standby else []
         settings = environment() | self.server.settings(self.link.port) | LIMITS
         self.process = started(self.place.command(command), self.shared, self.log, settings)
 
@@ -71,6 +72,11 @@ class Host:
             return
         kill_all(process)
         self.process = None
+
+    def pause(self, paused: bool) -> None:
+        """Its processes stand still, or go on."""
+        assert self.process is not None
+        os.killpg(self.process.pid, signal.SIGSTOP if paused else signal.SIGCONT)
 
     def ended(self) -> int:
         """Waits for its own end; gives the code. What it has started must be gone too."""

@@ -8,6 +8,7 @@ Each step is one of:
     partition   its link is cut, silent or deaf; it computes on, or is killed; the other host takes over and rolls up; the link heals, and
                 the first must end as fenced
     rival       the other host takes over from one that is well
+    standby     the other host stands by; the first is killed, paused or cut off, and the other goes on by itself
     answers     answers of the remote are lost for a while, in the middle of which it may be killed
     slow        its link is slow while a worker is killed
     full        its disk is full; a worker or the program is killed meanwhile, and a start has no room
@@ -21,7 +22,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from nosync.journal.names import ROLLUPS
+from nosync.journal.names import ROLLUPS, RUNS, lease_name, newest_generation
+from nosync.model.lease import Lease
 from nosync.model.run import this_process
 from nosync.recovery.check import check
 from nosync.recovery.verdict import WHOLE, judge
@@ -38,6 +40,7 @@ DEAF_SECONDS = 3.0
 FULL_SECONDS = 2.0
 ROLLED_EPOCHS = 9  # so many have a roll-up among them
 MOST_WORKERS = 5
+RENEWED = 3  # times: the run knows that somebody stands by
 OLD_EPOCHS = 5  # of those that were looked at before, at each step
 
 
@@ -69,7 +72,7 @@ class TwoHosts:
 
     def step(self, kind: str) -> None:
         steps: dict[str, Callable[[], None]] = {"partition": self._partition, "rival": self._rival, "answers": self._answers}
-        steps |= {"slow": self._slow, "full": self._full, "early": self._early, "recovering": self._recovering}
+        steps |= {"slow": self._slow, "full": self._full, "early": self._early, "recovering": self._recovering, "standby": self._standby}
         self.steps.append(kind)
         steps.get(kind, lambda: self._kill_running(kind))()
         self._check()
@@ -165,6 +168,32 @@ class TwoHosts:
         self._feed(1)
         self.active.reach(seen + 1)
 
+    def _standby(self) -> None:
+        self._work()
+        before, generations = self.active, self.remote.sizes(RUNS)
+        self.other.start(standby=True)
+        lease = lease_name(newest_generation(generations))
+        until(lambda: _beat(self.remote.read(lease)) > RENEWED, instead=self.other.words)
+        self._feed(2)
+        way = self.chance.choice(["killed", "paused", "cut"])
+        if way == "killed":
+            self._kill("driver")
+        elif way == "paused":
+            before.pause(True)
+        else:
+            before.link.become("cut")
+        self.hosts.reverse()
+        self.takeovers += 1
+        until(lambda: len(self.remote.sizes(RUNS)) > len(generations) or not self.active.alive, instead=self.active.words)
+        seen = self._newest()
+        self._feed(2)
+        self.active.reach(seen + 1)
+        if way == "paused":
+            before.pause(False)
+        before.link.become("open")
+        if way != "killed":
+            before.is_fenced()
+
     def _partition(self) -> None:
         self._work()
         cut = self.active
@@ -244,3 +273,8 @@ class TwoHosts:
         epochs = old if everything else sorted(self.looks.sample(old, min(OLD_EPOCHS, len(old))))
         self.kept = near.check([*epochs, *range(self.checked + 1, near.epoch + 1)], near.taken(), self.reported)
         self.checked = min(near.epoch, max(self.promised, default=0))
+
+
+def _beat(content: bytes | None) -> int:
+    lease = Lease.from_bytes(content)
+    return lease.beat if lease else 0

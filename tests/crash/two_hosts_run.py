@@ -14,7 +14,7 @@ from tests.servers.s3 import BUCKET, Server, versitygw
 KINDS = {
     "local[1,8]": {
         "driver": 3, "early": 3, "recovering": 2, "worker": 14, "merger": 2,
-        "partition": 2, "rival": 1, "answers": 2, "slow": 3, "full": 3,
+        "partition": 2, "rival": 1, "standby": 3, "answers": 2, "slow": 3, "full": 3,
     },
     "local-cluster[1,1,512]": {"executor": 6, "worker": 4, "driver": 1, "partition": 1, "answers": 1, "full": 1},
 }  # fmt: skip

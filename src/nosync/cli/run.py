@@ -37,11 +37,12 @@ def _shards(context: click.Context, option: click.Parameter, said: str | None) -
 @click.option(
     "--on-change", type=click.Choice(CHOICES), default="refuse", show_default=True, help="What becomes of state whose query has changed."
 )
+@click.option("--standby", is_flag=True, help="Wait, ready, until the run that leads is no more; then go on in its place.")
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per epoch on stdout.")
 def run(
     file: Path, home: Path, shards: int | str | None, available_now: bool, trigger: str | None, remote: str | None,
-    recover_within: str | None, on_change: str, quiet: bool, as_json: bool,
+    recover_within: str | None, on_change: str, standby: bool, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Run the variable `flow` of FLOW.py. Ctrl-C stops after the current epoch; a second one at once.
 
@@ -49,10 +50,12 @@ def run(
     nosync run shop.py --home state/shop                    go on for ever, from where it stopped
     nosync run shop.py --home state/shop --available-now    do what is there, then end
     nosync run shop.py --home state/shop --json             an epoch a line, for programs
+    nosync run shop.py --home state/shop --remote s3://bucket/shop --standby
     """
     if available_now and trigger is not None:
         raise click.UsageError("--available-now and --trigger exclude each other.")
     options: dict[str, Any] = {"home": str(home), "remote": remote, "recover_within": recover_within, "on_change": on_change}
+    options |= {"standby": True} if standby else {}
     options |= {"shards": shards} if shards is not None else {}
     options |= {"trigger": "availableNow"} if available_now else {"trigger": trigger} if trigger is not None else {}
     screen = Console(highlight=False)

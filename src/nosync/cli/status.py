@@ -77,6 +77,7 @@ FACTS = {
     "safe": "safe up to epoch, after loss of",
     "estimate": "recovery from the remote",
     "startedBy": "started by",
+    "standbys": "standing by",
     "tiers": "this run brought",
     "sinks": "sinks have up to epoch",
     "troubles": "errors behind the stream",
@@ -95,6 +96,7 @@ MEANINGS = {
     "opened": "the newest epoch whose input is recorded: it will be computed from just that",
     "safe": "the newest epoch that survives a kill (process), a power cut (host), the loss of the disk (site)",
     "startedBy": "who runs it, or ran it last",
+    "standbys": "who would take over, within two seconds of its last sign of life: nosync run --standby",
     "tiers": "copied behind the stream, and what is still to go",
     "sinks": "what each sink has of the output",
     "troubles": "what had to be tried again; the stream went on meanwhile",
@@ -115,6 +117,8 @@ def _in_words(key: str, value: Any) -> str:
             return _estimated(value) if value else ""
         case "startedBy":
             return f"process {value['process']} on {value['host']} at {value['at']}" if value else "nobody"
+        case "standbys":
+            return ", ".join(f"process {one['process']} on {one['host']}" for one in value)
         case "tiers":
             return ", ".join(
                 f"{tier['survives']} {tier['objects']:,} files, {size(tier['bytes'])} ({size(tier['behind'])} to go)" for tier in value

@@ -39,6 +39,7 @@ LOOK_EPOCHS = 256
 ESTIMATE_SECONDS = 10.0
 LOOK_SECONDS = 10.0
 LOOK_SEGMENTS = 4
+STOOD_BY_SECONDS = 1.0  # layers wait no longer where somebody would have to compute again what has not arrived
 
 
 class Upkeep:
@@ -62,8 +63,9 @@ class Upkeep:
         retention: Retention | None = None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
+        stood_by: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.clock, self.now, self.retention = clock, now, retention
+        self.clock, self.now, self.retention, self.stood_by = clock, now, retention, stood_by
         self.journal, self.disk, self.remote = journal, disk, remote
         self.policy, self.meter = policy, Meter(Pace.from_bytes(disk.read(PACE)))
         self._build_tiers({tier.survives: tier for tier in policy.tiers(remote is not None)}, uploader)
@@ -89,6 +91,7 @@ class Upkeep:
         if site is not None and self.remote is not None:
             self.records = RecordShipper(self.journal, self.meter)
         if site is not None and site.layers and self.remote is not None:
+            self.patience = site.patience_seconds
             few = (site.most_layers, uploader, site.patience_seconds)
             self.layers = LayerShipper(self.journal, self.disk, self.remote, *few, meter=self.meter)
 
@@ -147,6 +150,8 @@ class Upkeep:
         due = self.clock() - self.estimated >= ESTIMATE_SECONDS
         if due:
             self.measure()
+        if self.layers is not None:
+            self.layers.patience = min(self.patience, STOOD_BY_SECONDS) if self.stood_by() else self.patience
         self._note_reached()
         self._thin()
         everywhere = RecordNumber(boundary(self.journal.number, record_holds(self.standings())))

@@ -207,7 +207,6 @@ class Flow:
             self._frames[late] = self._compiler.placeholder(found.schema, found)
         for function in functions_of(self._compiler.catalyst.read(analyzed(query))):
             self._functions[function] = name
-        self._queries[name] = query
         self._log.info("view %s declared", name)
         self._frames[name] = self._compiler.placeholder(query.schema, node)
         return self._frames[name]
@@ -296,32 +295,33 @@ class Flow:
         on_change: OnChange = "refuse",
         on_other_settings: OtherSettings = "refuse",
         keep: Keep | None = None,
+        standby: bool = False,
         quiet: bool = False,
         metrics_port: int | None = None,
     ) -> Run:
-        """Starts the flow on a home folder; one that was used before goes on where it stopped, and a run that is still going there is
-        fenced.
+        """Starts the flow on a home folder. One that was used before goes on where it stopped; a run still going there is fenced.
 
         `shards` (default: one per core, or as many as the home has) may be another number with each start, and `run.rescale` changes it
         meanwhile; with "auto" it follows cores and load. `trigger="1 second"` is the least time between epochs, `"availableNow"` ends the
-        run once all that is there is done; PySpark's own forms will do too. `remote`
-        ("s3://...", "file://...") also keeps a copy that survives the loss of the disk; `recover_within="5s"` says how soon a recovery from
-        it shall be done. The stream waits only when more than `max_unshipped_bytes` are not yet where they shall be. A home that has a
-        remote is not started without it, unless `remote=ns.NO_REMOTE` says so.
+        run once all that is there is done; PySpark's own forms will do too. `remote` ("s3://...", "file://...") also keeps a copy that
+        survives the loss of the disk; `recover_within="5s"` says how soon a recovery from it shall be done. The stream waits only when more
+        than `max_unshipped_bytes` have yet to go there. A home that has a remote is not started without, but for `remote=ns.NO_REMOTE`.
 
         `on_change` says what becomes of operators whose query is new or changed since the home was used: "refuse" to start and list them,
-        "rebuild" them from the input of all epochs, or "discard" what they had: they begin empty. All others keep their state. A static
-        table with other rows than before changes whatever reads it.
+        "rebuild" them from the input of all epochs, or "discard" what they had. A static table with other rows changes whatever reads it.
 
         `keep` says as of which epochs state stays readable: "all", the last so many epochs (100), a duration ("7 days"), or a ladder, by
         age: {"10 minutes": "every epoch", "1 day": "1 minute", "30 days": "1 hour"}, which is what a new home begins with. Without it a
         home goes on with what it has. What was given up once does not come back.
 
-        `on_other_settings="accept"` goes on where something has changed that answers depend on besides the input: Spark's settings of time
-        zones, ANSI mode, parsing and the like, or the versions of Spark, Java and Python.
+        `on_other_settings="accept"` goes on where something else has changed that answers depend on: Spark's settings of time zones, ANSI
+        mode, parsing and the like, or the versions of Spark, Java and Python.
 
-        What the run does is logged by the logger `nosync.<flow>`, and shown at a terminal unless logging is set up; `quiet=True` does not.
-        `metrics_port` shows its figures to Prometheus (the extra `metrics`; 0 for any free port).
+        `standby=True` comes back once no other run leads: it waits, ready, until that one stops or gives no sign of life for two seconds.
+        Any number may wait, on any host that reaches the remote (without one: the home); one of them goes on.
+
+        The run logs to `nosync.<flow>`, shown at a terminal unless logging is set up or `quiet=True`. `metrics_port` shows its figures to
+        Prometheus (the extra `metrics`; 0 for any free port).
         """
         if not self._sources:
             raise Invalid(f'flow "{self.name}" has no source', hint="Add one with flow.source(...).")
@@ -330,7 +330,7 @@ class Flow:
             check_shards(shards)
         if self._run is not None and self._run.isActive:
             raise Conflict(f'flow "{self.name}" is already running', hint="Stop that run first, or declare another flow for another home.")
-        durability = durability_of(remote, recover_within, max_unshipped_bytes)
+        durability = durability_of(remote, recover_within, max_unshipped_bytes, standby)
         check_words(home, on_change, on_other_settings)
         ladder = None if keep is None else ladder_of(keep)
         program = replace(self.program(), on_other_settings=on_other_settings, policy=durability.policy, keep=ladder, scaling=scaling)

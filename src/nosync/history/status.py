@@ -64,6 +64,7 @@ def status_of(image: Image, safe: Mapping[str, int], live: Live) -> Status:
         troubles=live.troubles,
         recovery=live.recovery,
         estimate=live.estimate,
+        standbys=live.standbys,
         started_by=_started(image),
         shards=declared.shards if declared else 0,
         views=tuple(declared.views if declared else ()),

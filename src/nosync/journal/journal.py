@@ -14,7 +14,7 @@ from nosync.journal.chain import Chain, common, junk, read_chain
 from nosync.journal.entries import Entry, Opened, Reached, Started, check_readable
 from nosync.journal.image import Image
 from nosync.journal.joining import histories
-from nosync.journal.names import RUNS, numbers_in, own, record_name, rollup_name, run_name
+from nosync.journal.names import RUNS, newest_generation, own, record_name, rollup_name, run_name
 from nosync.journal.past import TieredReader
 from nosync.journal.recent import Recent
 from nosync.journal.record import Record, decode, encode
@@ -31,10 +31,11 @@ ATTEMPTS = 100  # to join a history that other runs still write to: each of them
 class Journal:
     """The journal of a running flow. Making one takes the flow over: every earlier run is fenced, unless this one could not go on.
 
-    `detached`: the home may have had a remote before, and shall go on without.
+    `detached`: the home may have had a remote before, and shall go on without. `behind`: only if that generation is still the newest where
+    runs meet, else `Conflict`: of several that would follow it, one does.
     """
 
-    def __init__(self, disk: Disk, remote: Remote | None, runner: Runner, detached: bool = False) -> None:
+    def __init__(self, disk: Disk, remote: Remote | None, runner: Runner, detached: bool = False, behind: int | None = None) -> None:
         self.disk, self.remote = disk, remote
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
@@ -43,7 +44,7 @@ class Journal:
         self.unsure: Record | None = None
         self.waiting: deque[tuple[Entry, ...]] = deque()
         self.known = histories(disk, remote, detached).remote
-        self.generation = take_generation([store for store in (remote, disk) if store is not None], runner)
+        self.generation = take_generation([store for store in (remote, disk) if store is not None], runner, behind)
         self.run = f"{self.generation}.{runner.nonce}"
         started = Started(self.run, runner.process, runner.host, runner.boot, runner.at, remote.address if remote else "")
         if not any(self._begun(started) for _ in range(ATTEMPTS)):
@@ -259,18 +260,27 @@ class Journal:
             self.changed.notify_all()
 
 
-def take_generation(stores: Sequence[Store], runner: Runner) -> int:
+def take_generation(stores: Sequence[Store], runner: Runner, behind: int | None = None) -> int:
     """The next generation on every tier. Runs that meet here get different ones; the later one wins.
 
-    On each tier generations have no gap, so that a run need only look for the one after its own.
+    On each tier generations have no gap, so that a run need only look for the one after its own. `behind`: see `Journal`; the first of
+    the stores is the one that all hosts share.
     """
     content = json.dumps(runner.to_json()).encode()
-    taken = [max((numbers_in(name)[0] for name in own(store.sizes(RUNS))), default=0) for store in stores]
+    taken = [newest_generation(store.sizes(RUNS)) for store in stores]
     generation = max(taken) + 1
+    if behind is not None and taken[0] != behind:
+        raise _followed(behind)
     while not all(_fill(store, last, generation, content) for store, last in zip(stores, taken)):
+        if behind is not None:
+            raise _followed(behind)
         taken = [generation] * len(taken)
         generation += 1
     return generation
+
+
+def _followed(behind: int) -> Conflict:
+    return Conflict(f"another run has followed the one of generation {behind}", hint="Stand by for that one.")
 
 
 def _fill(store: Store, last: int, generation: int, content: bytes) -> bool:

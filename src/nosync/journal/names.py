@@ -9,6 +9,8 @@
     layers/<trace>/<hashes>/<first epoch>-<behind the last>-<run>-<random>.arrow
                                     layers, by the range of hashes that they hold (see `model.hash_range`)
     input/<source>/                 rows that cannot be had again
+    leases/<generation>             on the tier where runs meet: which run leads, renewed while somebody stands by (see `model.lease`)
+    standbys/<random>               there too: who stands by
     receipts/<run>-<random>/        in a home, for the length of a job: what its kernels have done (see `spark.receipts`)
 
 Names of traces and sources are percent-encoded; those with capitals, dots in front or more than 100 characters also end in "~" and a hash.
@@ -26,6 +28,7 @@ from nosync.model.identifiers import Epoch, RecordNumber, TraceName
 RUNS, RECORDS, SEGMENTS, OPENINGS, ROLLUPS = "runs", "journal/records", "journal/segments", "journal/openings", "journal/rollups"
 TAKEN = "journal/taken"
 LAYERS, INPUT, RECEIPTS = "layers", "input", "receipts"
+LEASES, STANDBYS = "leases", "standbys"
 NUMBERED = re.compile(r"runs/[0-9]{8,12}|journal/records/[0-9]{16}|journal/(segments|openings|taken|rollups)/[0-9]{16}-[0-9]{16}")
 LAYER = re.compile(
     r"layers/[^/]+/(?P<range>[0-9a-f]+-[0-9a-f]+)/(?P<lower>\d+)-(?P<upper>\d+)-(?P<generation>\d+)\.[0-9a-f]+-[0-9a-f]+\.arrow"
@@ -57,6 +60,19 @@ def generation_of(run: str) -> int:
 
 def run_name(generation: int) -> str:
     return f"{RUNS}/{generation:08d}"
+
+
+def lease_name(generation: int) -> str:
+    return f"{LEASES}/{generation:08d}"
+
+
+def standby_name(nonce: str) -> str:
+    return f"{STANDBYS}/{nonce}"
+
+
+def newest_generation(names: Iterable[str]) -> int:
+    """Among names of `RUNS`; 0 where nobody has run the flow yet."""
+    return max((numbers_in(name)[0] for name in own(names)), default=0)
 
 
 def record_name(number: RecordNumber) -> str:

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from nosync.model.estimate import Effort, Estimate, Pace
+from nosync.model.lease import Standby
 from nosync.model.safety import Standing
 from nosync.model.sizes import size_of
 
@@ -55,7 +56,7 @@ class Trouble:
 @dataclass(frozen=True, slots=True)
 class Live:
     """What a run knows of itself. `tiers` count what this run brought there; `sinks` have epochs up to the one given.
-    `estimate` is what a recovery from the remote would take.
+    `estimate` is what a recovery from the remote would take; `standbys` would take over from it (see `model.lease`).
     """
 
     run: str
@@ -66,6 +67,7 @@ class Live:
     troubles: tuple[Trouble, ...] = ()
     recovery: Recovery | None = None
     estimate: Estimate | None = None
+    standbys: tuple[Standby, ...] = ()
 
     def to_bytes(self) -> bytes:
         return json.dumps(asdict(self), separators=(",", ":")).encode()
@@ -78,9 +80,10 @@ class Live:
             tiers = tuple(Standing.from_json(tier) for tier in facts.pop("tiers"))
             troubles = tuple(Trouble(**trouble) for trouble in facts.pop("troubles"))
             recovery, estimate = facts.pop("recovery"), facts.pop("estimate")
+            standbys = tuple(Standby(**one) for one in facts.pop("standbys"))
             return Live(
                 **facts, tiers=tiers, troubles=troubles, recovery=Recovery(**recovery) if recovery else None,
-                estimate=_estimate(estimate) if estimate else None,
+                estimate=_estimate(estimate) if estimate else None, standbys=standbys,
             )  # fmt: skip
         except (ValueError, TypeError, KeyError, AttributeError):
             return None
@@ -108,6 +111,7 @@ class Status:
     troubles: tuple[Trouble, ...]
     recovery: Recovery | None
     estimate: Estimate | None
+    standbys: tuple[Standby, ...]
     started_by: Mapping[str, Any] | None
     shards: int
     views: tuple[str, ...]

@@ -66,7 +66,8 @@ class Loop:
         upkeep = self.stepping.upkeep if self.stepping else None
         tiers, sinks = (tuple(upkeep.standings()), dict(upkeep.releaser.delivered)) if upkeep else ((), {})
         estimate, troubles = upkeep.estimate if upkeep else None, self.starting.troubles.all()
-        return Live(self.starting.run, self.phase, self.message, tiers, sinks, troubles, self.recovery, estimate)
+        standbys = self.starting.leading.standbys
+        return Live(self.starting.run, self.phase, self.message, tiers, sinks, troubles, self.recovery, estimate, standbys)
 
     def ready(self) -> Stepping:
         """Waits until the state is together; raises why it never will be."""
@@ -241,5 +242,6 @@ class Loop:
             self.changed.notify_all()
         self.reporter.stop()
         self.starting.journal.fence(ended())
+        self.starting.leading.stop()
         self._tell("terminated", error=self.error)
         self.listeners.stop()

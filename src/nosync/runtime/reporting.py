@@ -54,8 +54,10 @@ def ended() -> Fenced:
 
 
 @contextmanager
-def failing_start(journal: Journal, disk: Disk) -> Iterator[None]:
-    """Around what is left of a start once it has fenced others. If that fails, the file says so, and nothing more is recorded."""
+def failing_start(journal: Journal, disk: Disk, stop: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Around what is left of a start once it has fenced others. If that fails, the file says so, and nothing more is recorded; `stop` ends
+    what runs already.
+    """
     try:
         yield
     except BaseException as error:
@@ -63,6 +65,7 @@ def failing_start(journal: Journal, disk: Disk) -> Iterator[None]:
         with suppress(NosyncError):  # what went wrong first is what matters
             _replace(journal, disk, Live(journal.run, "failed", f"Failed: {words}"))
         journal.fence(ended())
+        stop()
         raise
 
 

@@ -1,6 +1,7 @@
 """A running flow, as PySpark users know a streaming query: the handle that `flow.start` gives."""
 
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,6 +33,7 @@ from nosync.runtime.durability import DURABILITY, Durability
 from nosync.runtime.loop import IDLE_SECONDS, Loop
 from nosync.runtime.program import Program, record_of
 from nosync.runtime.rescaling import check_shards
+from nosync.runtime.standby import stand_by
 from nosync.runtime.starting import begin
 from nosync.runtime.takeover import Takeover
 from nosync.runtime.trigger import Trigger
@@ -56,7 +58,8 @@ class Run:
         on_change: OnChange = "refuse",
     ) -> None:
         remote = open_remote(durability.remote) if durability.remote else None
-        self._starting = begin(program, home, shards, remote, on_change=on_change, detached=durability.detached)
+        start = partial(begin, program, home, shards, remote, on_change=on_change, detached=durability.detached, leads=True)
+        self._starting = stand_by(start, program, home, shards, remote, on_change) if durability.standby else start()
         self._program = self._starting.program
         self._loop = Loop(self._starting, trigger)
 

@@ -12,7 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from nosync.duties.leading import Leading
 from nosync.duties.troubles import Troubles
+from nosync.journal.chain import Chain
 from nosync.journal.entries import Declared, Keeping
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
@@ -56,20 +58,29 @@ def begin(
     disk: LocalDisk | None = None,
     on_change: OnChange = "refuse",
     detached: bool = False,
+    behind: int | None = None,
+    leads: bool = False,
 ) -> "Starting":
-    """Checks, fences every other run of the flow, and declares the program. Sources and sinks are open then."""
-    home = home.absolute()
-    disk = disk or LocalDisk(home)
-    make_home(home)
-    check_home(program.spark, home)
+    """Checks, fences every other run of the flow, and declares the program. Sources and sinks are open then.
+
+    `behind`: the run stood by for one of that generation. `Conflict` where another has followed it already. `leads`: those who stand by
+    hear of it from here on, until `Starting.leading` is stopped.
+    """
+    disk = disk or LocalDisk(home.absolute())
     runner = this_process(clock())
-    _check(program, disk, remote, shards, on_change, detached, runner.boot)
-    journal = Journal(disk, remote, runner, detached)
-    with failing_start(journal, disk):
+    check_start(program, disk, remote, shards, on_change, detached, runner.boot, tried=behind is not None)
+    journal = Journal(disk, remote, runner, detached, behind)
+    home, troubles = disk.root, Troubles(clock)
+    leading = Leading(journal, remote or disk, runner, troubles)
+    if leads:
+        leading.start()
+    with failing_start(journal, disk, leading.stop):
         lost_under = policy_before(journal.image.declared, program.policy)
         program, shards, change = _declare(program, journal, shards, on_change, clock)
         engine = SparkEngine(program, str(home), journal.run, shards, wide_bytes)
-        starting = Starting(program, home, disk, remote, journal, engine, runner.boot, change, on_change, lost_under, clock)
+        starting = Starting(
+            program, home, disk, remote, journal, engine, runner.boot, change, on_change, lost_under, clock, troubles, leading
+        )  # fmt: skip
         starting.start_sources()
         starting.open_sinks()
     return starting
@@ -85,16 +96,20 @@ def make_home(home: Path) -> None:
         raise Invalid(f'home "{home}" cannot be made: {why}', hint="Pass a folder that can be written, or one to be made.") from None
 
 
-def _check(
-    program: Program, disk: LocalDisk, remote: Remote | None, shards: int | None, on_change: OnChange, detached: bool, boot: str
-) -> None:
-    """Before anybody is fenced: whether this program can go on with what is there."""
-    chain = history_of(disk.root, disk, remote, detached)
+def check_start(
+    program: Program, disk: LocalDisk, remote: Remote | None, shards: int | None, on_change: OnChange, detached: bool, boot: str,
+    tried: bool = False,
+) -> Chain:  # fmt: skip
+    """Before anybody is fenced: whether this program can go on with what is there, which it gives. Makes the folder of the home."""
+    make_home(disk.root)
+    check_home(program.spark, disk.root)
+    chain = history_of(disk.root, disk, remote, detached, tried)
     found = _change(program, chain.image(), shards, on_change)
     if found is not None:
         doubted = doubtful(chain, synced_number(disk, chain), boot)
         shape = replace(found[0].shape(), policy=policy_before(chain.image().declared, program.policy))
-        check_recoverable(chain, disk, remote, shape, partial(_is_whole, disk.root), doubted)
+        check_recoverable(chain, disk, remote, shape, partial(is_whole, disk.root), doubted)
+    return chain
 
 
 def policy_before(declared: Declared | None, chosen: Policy) -> Policy:
@@ -152,9 +167,8 @@ class Starting:
     on_change: OnChange
     lost_under: Policy
     clock: Clock
-
-    def __post_init__(self) -> None:
-        self.troubles = Troubles(self.clock)
+    troubles: Troubles
+    leading: Leading
 
     @property
     def run(self) -> str:
@@ -185,7 +199,7 @@ class Starting:
         self._declare_keep()
         return Stepping(
             self.program, self.home, self.disk, self.remote, self.journal, self.engine, self.outlet, self.troubles,
-            recovered, takeover, self.clock,
+            recovered, takeover, self.clock, lambda: bool(self.leading.standbys),
         )  # fmt: skip
 
     def _declare_policy(self) -> None:
@@ -203,7 +217,7 @@ class Starting:
     def _recover(self, report: Report) -> Recovered:
         doubted = doubtful(self.journal.chain, synced_number(self.disk, self.journal.chain), self.boot)
         doubted |= suspected(self.disk, self.image)
-        shape, whole = replace(self.program.shape(), policy=self.lost_under), partial(_is_whole, self.home)
+        shape, whole = replace(self.program.shape(), policy=self.lost_under), partial(is_whole, self.home)
         done = recover(self.journal, self.disk, self.remote, self.engine, shape, whole, doubted, report)
         cleared(self.disk)
         return done
@@ -217,7 +231,7 @@ def facts_of(starting: Starting, seconds: float) -> dict[str, Any]:
     return {"home": str(starting.home), "seconds": seconds, "ui": program.spark.sparkContext.uiWebUrl, **counts}
 
 
-def _is_whole(home: Path, layer: LayerInfo) -> bool:
+def is_whole(home: Path, layer: LayerInfo) -> bool:
     try:
         verify(open_layer(home, layer))
     except Corrupt:

@@ -3,6 +3,7 @@ step it by hand.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +49,7 @@ class Stepping:
     recovered: Recovered
     takeover: Takeover
     clock: Clock
+    stood_by: Callable[[], bool]
 
     def __post_init__(self) -> None:
         program, graph = self.program, self.program.graph
@@ -60,6 +62,7 @@ class Stepping:
         self.upkeep = Upkeep(
             self.journal, self.disk, self.remote, sinks, self.outlet, trims, policy=program.policy, trim_batch=TRIM_BATCH,
             uploader=self.uploader, marks_of=marks_of(program.sources), troubles=self.troubles, now=self.clock,
+            stood_by=self.stood_by,
         )  # fmt: skip
         self.merger = Merger(str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks), expiries(graph))
         self.rescaling = Rescaling(self.journal, self.engine, program.scaling, self.clock)

@@ -8,7 +8,7 @@ import platform
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from nosync.bridge.sessions import java_version
+from nosync.bridge.sessions import MAPS_HASHED, java_version
 
 # Always recorded, also where they are at their defaults: another version of Spark may have others.
 NAMED = (
@@ -32,7 +32,7 @@ NAMED = (
     "spark.sql.function.eltOutputAsString",
     "spark.sql.execution.pythonUDF.arrow.enabled",
 )
-# Recorded where somebody has set them.
+# Recorded where somebody has set them, but for one that jobs do not leave to the user, and that changes for moments (`hashed_maps`).
 FAMILIES = (
     "spark.sql.ansi.",
     "spark.sql.collation.",
@@ -47,7 +47,7 @@ FAMILIES = (
 
 def settings_of(spark: SparkSession) -> dict[str, str]:
     """By name. Of versions, as much as stands for a change in what is computed: Spark 4.3, Java 17, Python 3.11."""
-    given = {name: str(value) for name, value in spark.conf.getAll.items() if name.startswith(FAMILIES)}
+    given = {name: str(value) for name, value in spark.conf.getAll.items() if name.startswith(FAMILIES) and name != MAPS_HASHED}
     versions = {
         "version of Spark": _feature(spark.version),
         "version of Java": java_version(spark),
