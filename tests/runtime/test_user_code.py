@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import nosync as ns
+from nosync.duties.leading import Leading
 from nosync.duties.tending import Tending
 from nosync.duties.troubles import Troubles
 from nosync.duties.upkeep import Upkeep
@@ -56,7 +57,8 @@ class Steps:
 
     def __init__(self, home: Path, sink: Sink) -> None:
         self.disk = LocalDisk(home)
-        self.journal = Journal(self.disk, None, this_process(0.0))
+        runner = this_process(0.0)
+        self.journal = Journal(self.disk, None, runner)
         for epoch in map(Epoch, (1, 2)):
             self.journal.append(Opened(epoch, 0.0, {}), Computed(epoch, (), {}, {}))
         graph = SimpleNamespace(sinks={"out": SimpleNamespace(trace="out", schema=None)}, views={})
@@ -66,6 +68,7 @@ class Steps:
         self.program: Any = SimpleNamespace(name="shop", spark=spark, graph=graph, sources={}, sinks=sinks, listeners=())
         self.outlet = LayerOutlet(self.program, self.journal, str(home))
         self.troubles, self.run = Troubles(), self.journal.run
+        self.leading = Leading(self.journal, self.disk, runner, self.troubles)
         self.upkeep = Upkeep(self.journal, self.disk, None, {"out": "computed"}, self.outlet, {}, troubles=self.troubles)
         self.epochs: Any = SimpleNamespace(journal=self.journal, acknowledge=lambda: None, open_ahead=lambda: None)
         self.image, self.clock = self.journal.image, lambda: 0.0
