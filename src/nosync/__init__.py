@@ -28,6 +28,7 @@ from nosync.sinks.delta import to_delta
 from nosync.sinks.folders import csv, json, parquet
 from nosync.sinks.foreach_batch import foreachBatch
 from nosync.sinks.foreach_epoch import foreachEpoch
+from nosync.sinks.iceberg import to_iceberg
 from nosync.sinks.kafka import to_kafka
 from nosync.sinks.postgres import to_postgres
 from nosync.sources.files import files
@@ -76,6 +77,7 @@ __all__ = [
     "row_by_row",
     "stream",
     "to_delta",
+    "to_iceberg",
     "to_kafka",
     "to_postgres",
     "tracing",

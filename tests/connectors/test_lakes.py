@@ -1,38 +1,37 @@
-"""Tables of lakes in buckets of real S3 servers, written by flows that are killed and raced."""
+"""Tables of lakes in buckets of S3 servers."""
 
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
 
 import pytest
-from deltalake import DeltaTable
 
 import nosync as ns
 from nosync.store.objects import Objects
 from tests.connectors.rows import changes
 from tests.servers.s3 import Server
-from tests.sinks.test_delta import TOTALS, opened
+from tests.sinks.lakes import TOTALS, Delta, Iceberg, Place, opened, rows
 
 
-@pytest.fixture(params=["moto", "versitygw"])
-def bucket(request: pytest.FixtureRequest, s3: Callable[..., Objects]) -> str:
-    """A prefix in a bucket, reached by what the environment says."""
+@pytest.fixture
+def server(request: pytest.FixtureRequest) -> tuple[str, str, str]:
     if request.param == "moto":
-        return s3(request.getfixturevalue("s3_endpoint")).address
+        return request.getfixturevalue("s3_endpoint"), "key", "secret"
     server: Server = request.getfixturevalue("real_s3")
-    return s3(server.endpoint, key=server.key, secret=server.secret).address
+    return server.endpoint, server.key, server.secret
 
 
-def test_a_delta_table_in_a_bucket_has_each_epoch_once_and_refuses_a_replaced_run(bucket: str) -> None:
-    old = opened(bucket, run="1.a", partitionBy="k")
+@pytest.mark.parametrize(("server", "lake"), [("moto", "delta"), ("versitygw", "delta"), ("versitygw", "iceberg")], indirect=["server"])
+def test_a_table_in_a_bucket_has_each_epoch_once_and_refuses_a_replaced_run(
+    server: tuple[str, str, str], s3: Callable[..., Objects], tmp_path: Path, lake: str
+) -> None:
+    endpoint, key, secret = server
+    address = s3(endpoint, key=key, secret=secret).address
+    place: Place = Delta(address, {}) if lake == "delta" else Iceberg(tmp_path, {"warehouse": address, "s3.endpoint": endpoint})
+    old = opened(place, run="1.a", partitionBy="k")
     old.deliver(1, changes(1, TOTALS, ("a b", 1, 1), ("b", 1, 1)))
-    new = opened(bucket, run="2.b", partitionBy="k")
+    new = opened(place, run="2.b", partitionBy="k")
     with pytest.raises(ns.Fenced):
         old.deliver(2, changes(2, TOTALS, ("late", 1, 1)))
     for _ in range(2):
         new.deliver(2, changes(2, TOTALS, ("a b", 1, -1), ("a b", 2, 1)))
-
-    def found() -> list[dict[str, Any]]:
-        rows = DeltaTable(bucket, storage_options=new.lake.options).to_pyarrow_table().to_pylist()
-        return sorted(rows, key=lambda row: str(row["k"]))
-
-    assert found() == [{"k": "a b", "n": 2}, {"k": "b", "n": 1}]
+    assert rows(place) == [("a b", 2), ("b", 1)]

@@ -6,7 +6,6 @@
 import json
 import re
 import time
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from typing import Any
@@ -19,13 +18,13 @@ import pyarrow.parquet as pq
 
 from nosync.clients.delta import Lake
 from nosync.model.extras import needed
+from nosync.sinks.lake import FACTOR
+from nosync.sinks.remembered import Remembered
 from nosync.sinks.replacing import identities
 from nosync.sinks.rows import NULL
 
 UNSAFE = re.compile(r"[^\w.-]", re.ASCII)  # what the names of folders leave out: readers go by the log
 LONGEST = 32  # letters of a text in the statistics
-REMEMBERED = 256 << 20  # bytes of identities of rows
-FACTOR = 4  # by which rows in memory are larger than in a file, about
 
 
 class DeltaFiles:
@@ -33,46 +32,40 @@ class DeltaFiles:
 
     def __init__(self, lake: Lake, schema: pa.Schema, partition_by: Sequence[str], file_bytes: int) -> None:
         self.lake, self.schema, self.partition_by, self.file_bytes = lake, schema, tuple(partition_by), file_bytes
-        self._known: OrderedDict[str, pa.Array] = OrderedDict()
+        self.live: dict[str, dict[str, Any]] = {}
+        self._remembered = Remembered()
 
-    def live(self) -> dict[str, dict[str, Any]]:
+    def look(self) -> None:
         """By path: size, values of the partition and what the statistics say, of all files of the loaded version."""
         found = pa.table(self.lake.table.get_add_actions(flatten=True))
-        return {row["path"]: row for row in found.to_pylist()}
+        self.live = {row["path"]: row for row in found.to_pylist()}
 
-    def rows(self, path: str, file: dict[str, Any], columns: Sequence[str] | None = None) -> pa.Table:
+    def rows(self, path: str, columns: Sequence[str] | None = None) -> pa.Table:
         """The file's rows as the table has them."""
         wanted = [column for column in self.schema if columns is None or column.name in columns]
         stored = [column.name for column in wanted if column.name not in self.partition_by]
         opened = pq.ParquetFile(self.lake.opened(path))
         found, count = opened.read(stored), opened.metadata.num_rows
         arrays = [
-            pa.repeat(pa.scalar(file[f"partition.{column.name}"], column.type), count)
+            pa.repeat(pa.scalar(self.live[path][f"partition.{column.name}"], column.type), count)
             if column.name in self.partition_by
             else found.column(column.name).cast(column.type)
             for column in wanted
         ]
         return pa.table(arrays, schema=pa.schema(wanted))
 
-    def identities(self, path: str, file: dict[str, Any], columns: Sequence[str]) -> pa.Array:
-        """What the file's rows are known by; files never change, so it is kept while there is room."""
-        if path not in self._known:
-            self._known[path] = identities(self.rows(path, file, columns), columns)
-        self._known.move_to_end(path)
-        found = self._known[path]
-        while sum(ids.nbytes for ids in self._known.values()) > REMEMBERED:
-            self._known.popitem(last=False)
-        return found
+    def identities(self, path: str, columns: Sequence[str]) -> pa.Array:
+        return self._remembered.get(path, lambda: identities(self.rows(path, columns), columns))
 
-    def write(self, epoch: int, rows: pa.Table, data_change: bool = True) -> Iterator[Any]:
+    def write(self, epoch: int, rows: pa.Table) -> Iterator[Any]:
         """Writes rows into files of a sane size; their actions for the log. On this machine, files are on the disk when this returns."""
         for values, part in by_partition(rows, self.partition_by):
             pieces = max(1, round(part.nbytes / (self.file_bytes * FACTOR)))
             size = -(-part.num_rows // pieces)
             for start in range(0, part.num_rows, size):
-                yield self._write(epoch, part.slice(start, size), {name: _said(value) for name, value in values.items()}, data_change)
+                yield self._write(epoch, part.slice(start, size), {name: _said(value) for name, value in values.items()})
 
-    def _write(self, epoch: int, rows: pa.Table, values: dict[str, str | None], data_change: bool) -> Any:
+    def _write(self, epoch: int, rows: pa.Table, values: dict[str, str | None]) -> Any:
         folder = "".join(f"{UNSAFE.sub('_', name)}={UNSAFE.sub('_', value or NULL)}/" for name, value in values.items())
         path = f"{folder}part-{epoch:012d}-{uuid4().hex}.parquet"
         stream = pa.BufferOutputStream()
@@ -80,9 +73,10 @@ class DeltaFiles:
         content = stream.getvalue()
         self.lake.put(path, content)
         action = needed("deltalake.transaction", "delta", self.lake.what).AddAction
-        return action(path, content.size, values, int(time.time() * 1000), data_change, json.dumps(statistics(rows)))
+        return action(path, content.size, values, int(time.time() * 1000), True, json.dumps(statistics(rows)))
 
-    def removal(self, path: str, file: dict[str, Any]) -> Any:
+    def removal(self, path: str) -> Any:
+        file = self.live[path]
         action = needed("deltalake.transaction", "delta", self.lake.what).RemoveAction
         values = {column: _said(file[f"partition.{column}"]) for column in self.partition_by}
         return action(path, True, int(time.time() * 1000), int(file["size_bytes"]), values)

@@ -10,13 +10,15 @@ from nosync.model.errors import Invalid, Refused
 ODD = set(" ,;{}()\n\t=")
 
 
-def table_schema(sink: str, schema: pa.Schema, with_changes: bool, key: Sequence[str], partition_by: Sequence[str]) -> pa.Schema:
+def table_schema(
+    sink: str, schema: pa.Schema, with_changes: bool, key: Sequence[str], partition_by: Sequence[str], odd_names: bool
+) -> pa.Schema:
     """The columns of the table of a query. `Refused` where one has no place there, `Invalid` where key or partition name none."""
     for column in schema:
         if (odd := _unknown(column.type)) is not None:
             words = f'sink "{sink}": column "{column.name}" has no place in the table: there is no {odd}'
             raise Refused(words, hint=f'Cast it in the query, for example: CAST(`{column.name}` AS STRING).')
-        if ODD & set(column.name) or not column.name:
+        if not odd_names and (ODD & set(column.name) or not column.name):
             words = f'sink "{sink}": the column "{column.name}" has a name that readers of such tables refuse'
             raise Refused(words, hint="Give it a name without spaces and without any of ,;{}()= : SELECT ... AS name.")
     names = list(schema.names)
