@@ -14,7 +14,8 @@ from nosync.model.policy import PATIENCE_SECONDS
 from nosync.model.run import this_process
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
-from nosync.tiers.site import REST_SECONDS, LayerShipper, RecordShipper, collapsing, spans
+from nosync.tiers.choosing import collapsing, spans
+from nosync.tiers.site import REST_SECONDS, LayerShipper, RecordShipper
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ from nosync.model.store import Disk
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
 from nosync.tiers import site
-from nosync.tiers.site import REST_SECONDS, LayerShipper, RecordShipper, collapsing
+from nosync.tiers.choosing import collapsing
+from nosync.tiers.site import REST_SECONDS, LayerShipper, RecordShipper
 
 from .test_site import compute, layer, merge, shipped
 

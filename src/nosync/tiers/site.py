@@ -11,7 +11,7 @@ and fewer objects. When the stream rests, merged layers are shipped that shorten
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 
 from nosync.journal.entries import Computed, Restored, RolledBack, TakenOver
 from nosync.journal.journal import Journal, fenced_by
@@ -24,7 +24,8 @@ from nosync.model.policy import MOST_LAYERS, PATIENCE_SECONDS
 from nosync.model.safety import Standing
 from nosync.model.store import Disk, Remote, Uploader
 from nosync.state.cover import cover
-from nosync.state.leaves import leaf_layers, within
+from nosync.state.leaves import within
+from nosync.tiers.choosing import collapsing, cross, spans, stand_ins
 from nosync.tiers.placed import layers_there, uncovered
 
 REQUESTS_A_RECORD, REQUESTS_A_LAYER = 3, 2  # look, write, look; write, ask for the size
@@ -168,7 +169,7 @@ class LayerShipper:
         self.placed.add(layer.path)
         part = (layer.trace, layer.range)
         self.there[part] = list(cover([*self.there.get(part, ()), layer], self.journal.image.epoch))
-        inside = [other for other in self.waiting[part] if within(other, layer)]
+        inside = [other for other in self.waiting.setdefault(part, []) if within(other, layer)]
         if inside:
             self.spans.add((inside[0].lower, layer.upper))
         gone = {other.path for other in inside}
@@ -178,6 +179,7 @@ class LayerShipper:
             self.came.pop(path, None)
         if layer.upper > layer.lower + 1 and self._crosses(layer):
             self._begin_again()  # no cover has both: what the other stood for alone may have to come too
+        self._wait_no_more()
         self._confirm_at(named)
         return True
 
@@ -222,6 +224,7 @@ class LayerShipper:
         self.spans = {span for layers in traces.values() for span in spans(layers, self.placed, self.journal.image.since)}
         with self.journal.lock:  # what came with a changed program has no state of earlier epochs, here or there
             self.spans |= {(Epoch(1), begun.epoch + 1) for begun in self.journal.image.begun.values()}
+        self._wait_no_more()
 
     def _traces(self) -> dict[TraceRange, list[LayerInfo]]:
         with self.journal.lock:
@@ -229,7 +232,9 @@ class LayerShipper:
             return {(trace, held): list(layers) for trace, ranges in traces.items() for held, layers in ranges.items()}
 
     def _lost(self) -> frozenset[str]:
-        """Layers of earlier shards that a recovery has left on record although nobody has them any more: they stay waiting."""
+        """Layers of earlier shards that a recovery has left on record although nobody has them any more: they wait for what stands for
+        them.
+        """
         held: dict[TraceName, list[HashRange]] = {}
         for trace, range in self.waiting:
             held.setdefault(trace, []).append(range)
@@ -241,15 +246,37 @@ class LayerShipper:
 
     def _next(self) -> LayerInfo | None:
         """For the oldest waiting layer, if it has waited long enough: the one that collapses it and its followers."""
-        behind = [part for part, layers in self.waiting.items() if layers and layers[0].path not in self.lost]
-        part = min(behind, key=lambda part: self.waiting[part][0].lower, default=None)
+        for layers in self.waiting.values() if self.lost else ():
+            instead = [other for layer in layers for other in self._instead(layer) if other.path not in self.placed]
+            if instead:
+                return instead[0]
+        behind = {part: [layer for layer in layers if layer.path not in self.lost] for part, layers in self.waiting.items()}
+        part = min((part for part, layers in behind.items() if layers), key=lambda part: behind[part][0].lower, default=None)
         if part is None:
             return None
-        waiting = self.waiting[part]
+        waiting = behind[part]
         if self._may_wait(waiting[0]):
             return None
         known, others = self._known(*part)
         return self._at_hand(collapsing(waiting, known, self.placed, others))
+
+    def _instead(self, layer: LayerInfo) -> list[LayerInfo]:
+        """What stands for a lost layer in today's shards."""
+        if layer.path not in self.lost:
+            return []
+        with self.journal.lock:
+            return stand_ins(layer, self.journal.image.newest.get(layer.trace, {}))
+
+    def _wait_no_more(self) -> None:
+        """What stands for lost layers is there: only the epochs within cannot be read."""
+        for part, layers in self.waiting.items() if self.lost else ():
+            for layer in layers:
+                instead = self._instead(layer)
+                if instead and all(other.path in self.placed for other in instead):
+                    self.lost -= {layer.path}
+                    self.behind -= layer.bytes
+                    self.waiting[part] = [other for other in self.waiting[part] if other is not layer]
+                    self.spans.add((min(other.lower for other in instead), max(other.upper for other in instead)))
 
     def _at_hand(self, layer: LayerInfo) -> LayerInfo:
         """The layer; where it was lost, the one that stands for it, or what that takes to be read: layers that cross it may be there."""
@@ -263,7 +290,7 @@ class LayerShipper:
 
     def _crosses(self, layer: LayerInfo) -> bool:
         known, others = self._known(layer.trace, layer.range)
-        return any(_cross(layer, other) for other in (*known, *others) if other.path in self.placed)
+        return any(cross(layer, other) for other in (*known, *others) if other.path in self.placed)
 
     def _known(self, trace: TraceName, held: HashRange) -> tuple[list[LayerInfo], list[LayerInfo]]:
         """The layers of a range of a trace, and those that shards of other ranges have written there."""
@@ -300,42 +327,3 @@ class LayerShipper:
             self.looked = self.number + self.objects
             return None
         return best[1]
-
-
-def collapsing(
-    waiting: Sequence[LayerInfo], layers: Iterable[LayerInfo], placed: set[str], others: Iterable[LayerInfo] = ()
-) -> LayerInfo:
-    """The layer to ship for the oldest waiting one: where merged layers stand for it and its followers in no more bytes, that for the most.
-
-    It may begin before the waiting ones, with epochs that are there already. It must not overlap a part of what is there, be it one of the
-    `others`, that other shards have written: no cover could have both.
-    """
-    known = list(layers)
-    there = [layer for layer in (*known, *others) if layer.path in placed]
-    best, most = waiting[0], 1
-    for layer in known:
-        inside = [other for other in waiting if within(other, layer)] if within(waiting[0], layer) else []
-        cheap = layer.bytes <= sum(other.bytes for other in inside)
-        if len(inside) > most and cheap and not any(_cross(layer, other) for other in there):
-            best, most = layer, len(inside)
-    return best
-
-
-def _cross(one: LayerInfo, other: LayerInfo) -> bool:
-    """Whether two layers share epochs and neither contains the other."""
-    return one.lower < other.upper and other.lower < one.upper and not within(one, other) and not within(other, one)
-
-
-def spans(layers: Iterable[LayerInfo], placed: set[str], since: Epoch) -> set[tuple[Epoch, Epoch]]:
-    """The epochs of placed layers that stand for finer ones, from the first of these on that is not there: the state within cannot be read.
-
-    Of layers that begin up to epoch `since` the finer ones were forgotten: nobody knows any more whether they are there.
-    """
-    known = list(layers)
-    coarse = [layer for layer in known if layer.path in placed and layer.upper > layer.lower + 1]
-    missing = [leaf for leaf in leaf_layers(known) if leaf.path not in placed or leaf.upper > leaf.lower + 1]
-    first = {
-        layer: layer.lower if layer.lower <= since else min((leaf.lower for leaf in missing if within(leaf, layer)), default=NO_EPOCH)
-        for layer in coarse
-    }
-    return {(lower, layer.upper) for layer, lower in first.items() if lower}
