@@ -1,7 +1,7 @@
 """Fails where something that is read back could become code: pickles, marshalled code, `eval` and the like, anywhere in src.
 
 Spark ships the user's own functions to its workers as pickles; that is between Spark and the program that declares them, and never
-touches a file of ours. The two places that take part in it are named below.
+touches a file of ours. The places that take part in it are named below.
 """
 
 import ast
@@ -15,6 +15,7 @@ NAMES = {"CPickleSerializer", "PickleSerializer", "AutoBatchedSerializer", "PyEx
 CALLS = {"eval", "exec", "compile", "__import__"}
 ALLOWED = {
     ("cli/program.py", "cloudpickle"),  # says that functions of the user's file travel by value
+    ("pipelines/loading.py", "cloudpickle"),  # the same of the files of a pipeline
     ("bridge/functions.py", "CPickleSerializer"),  # takes the user's functions out of the plan that was just declared
 }
 

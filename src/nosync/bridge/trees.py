@@ -20,7 +20,6 @@ from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-SOURCE = "Trees.java"
 KEPT = ("sql", "toString", "canonicalized", "semanticHash", "hashCode", "maxRows", "id", "references", "isStreaming")
 _numbers = itertools.count(1)
 
@@ -31,7 +30,7 @@ class Trees:
     def __init__(self, spark: SparkSession) -> None:
         gateway: Any = spark.sparkContext._gateway
         self.client = gateway._gateway_client
-        self.java = _compiled_in(spark).within(gateway.java_gateway_server.getGateway(), "")
+        self.java = compiled_in(spark, "Trees").within(gateway.java_gateway_server.getGateway(), "")
 
     @staticmethod
     def of(spark: SparkSession) -> "Trees":
@@ -54,12 +53,13 @@ class Trees:
 _known: dict[str, Trees] = {}
 
 
-def _compiled_in(spark: SparkSession) -> Any:
+def compiled_in(spark: SparkSession, name: str) -> Any:
+    """An instance of a Java class of ours."""
     jvm: Any = spark._jvm
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    compiler.cook(files(__package__).joinpath(SOURCE).read_text())
-    return compiler.getClassLoader().loadClass("Trees").newInstance()
+    compiler.cook(files(__package__).joinpath(f"{name}.java").read_text())
+    return compiler.getClassLoader().loadClass(name).newInstance()
 
 
 class Table:

@@ -15,6 +15,7 @@ from nosync.cli.fsck import fsck
 from nosync.cli.keep import keep, pin
 from nosync.cli.list import list_homes
 from nosync.cli.output import text_of
+from nosync.cli.pipelines import pipelines
 from nosync.cli.rescale import rescale
 from nosync.cli.run import run
 from nosync.cli.show import show
@@ -63,10 +64,11 @@ def main() -> None:
     nosync status state/shop                  how it stands
     nosync show state/shop spend              the rows of a view, also --at an earlier epoch
     nosync watch state/shop spend             the same, live
+    nosync pipelines run                      update the tables of a project of Declarative Pipelines
 
-    All but `run` and `explain FLOW.py` need no Spark, and disturb no run.
+    All but `run`, `pipelines` and `explain FLOW.py` need no Spark, and disturb no run.
     """
 
 
-for command in (run, status, show, watch, list_homes, explain, fsck, skip, rescale, keep, pin, du, sql, completion):
+for command in (run, status, show, watch, list_homes, explain, fsck, skip, rescale, keep, pin, du, sql, pipelines, completion):
     main.add_command(command)

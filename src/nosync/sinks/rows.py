@@ -25,7 +25,7 @@ def added(table: pa.Table) -> pa.Table:
 def consolidated(rows: pa.Table, changes: pa.Table) -> pa.Table:
     """The rows after the changes, which have `_diff` last."""
     every = pa.concat_tables([rows.append_column(DIFF, pa.array(np.ones(rows.num_rows, np.int64))), changes.cast(_with_diff(rows.schema))])
-    counts, first = _summed(every)
+    counts, first = summed(every)
     if (counts < 0).any():
         raise Internal("a row was removed more often than it was there", hint="Begin the folder anew: give the sink another name.")
     kept = counts > 0
@@ -36,7 +36,7 @@ def _with_diff(schema: pa.Schema) -> pa.Schema:
     return schema.append(pa.field(DIFF, pa.int64()))
 
 
-def _summed(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+def summed(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     """For each distinct row how often it is there, and where it stands first."""
     names = [f"c{i}" for i in range(table.num_columns - 1)]
     numbered = table.rename_columns([*names, DIFF]).append_column("at", pa.array(np.arange(table.num_rows)))

@@ -5,6 +5,7 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,11 @@ NARROW_SETTINGS = {
 def active_or_local() -> SparkSession:
     """The active session, or a local one on all cores with the settings that make small epochs quick."""
     active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
+    return active if active is not None else local_session({})
+
+
+def local_session(wanted: Mapping[str, str]) -> SparkSession:
+    """A local session, with these settings before ours."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder: Any = SparkSession.builder
@@ -54,7 +58,7 @@ def active_or_local() -> SparkSession:
         "spark.python.daemon.module": "nosync.spark.daemon",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     }
-    for name, value in settings.items():
+    for name, value in {**settings, **wanted}.items():
         builder = builder.config(name, value)
     silence()
     begun = time.monotonic()

@@ -1,0 +1,1 @@
+"""Spark Declarative Pipelines as one nosync flow."""

@@ -1,0 +1,120 @@
+"""The tables of a pipeline as files that anybody reads, replaced all at once: an edition is every table as of one moment.
+
+    DATABASE/TABLE -> _nosync/PIPELINE/current/TABLE                        what the catalog, Spark and all others read
+    DATABASE/_nosync/PIPELINE/current  -> edition-<12 digits>                replaced by renaming: one moment for all tables
+    DATABASE/_nosync/PIPELINE/edition-<12 digits>/TABLE -> ../tables/TABLE/<12 digits>
+    DATABASE/_nosync/PIPELINE/edition-<12 digits>/_edition.json             {"tables": {TABLE: {"version", "home", "trace", "epoch"}}}
+    DATABASE/_nosync/PIPELINE/tables/TABLE/<12 digits>/[COLUMN=VALUE/...]   the files of one version, named after its edition
+
+A version is never changed. A table that stays as it is keeps its version from edition to edition. The editions before the newest stay for
+those who are still reading them. DATABASE is the folder of the project's database, `spark-warehouse` by default.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from nosync.model.errors import MALFORMED
+from nosync.sinks.marked import sync
+
+CURRENT, RECORD, KEPT = "current", "_edition.json", 3
+PREFIX = "edition-"
+
+
+@dataclass(frozen=True)
+class Published:
+    """A table in an edition: its version, and the epoch of the view of the home that it shows. A table that is recomputed whole has no
+    epoch."""
+
+    version: int
+    home: str = ""
+    trace: str = ""
+    epoch: int = 0
+
+
+@dataclass(frozen=True)
+class Edition:
+    """What an edition says of its tables. Number 0 is before the first."""
+
+    number: int = 0
+    tables: Mapping[str, Published] | None = None
+
+    def of(self, table: str) -> Published | None:
+        return (self.tables or {}).get(table)
+
+
+class Editions:
+    """Those of one pipeline. `folder` is its place in the warehouse."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def newest(self) -> Edition:
+        """The current edition; one that cannot be read counts as none: all tables are written anew then."""
+        link = self.folder / CURRENT
+        if not link.is_symlink():
+            return Edition()
+        name = os.readlink(link)
+        try:
+            said = json.loads((self.folder / name / RECORD).read_text())
+            return Edition(int(name.removeprefix(PREFIX)), {table: Published(**one) for table, one in said["tables"].items()})
+        except (OSError, *MALFORMED):
+            return Edition(self._highest())
+
+    def _highest(self) -> int:
+        return max((int(path.name.removeprefix(PREFIX)) for path in self.folder.glob(f"{PREFIX}*")), default=0)
+
+    def version(self, table: str, number: int) -> Path:
+        return self.folder / "tables" / table / f"{number:012d}"
+
+    def begin(self, table: str, number: int) -> Path:
+        """An empty folder for a new version; what a killed run has left there goes."""
+        target = self.version(table, number)
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(parents=True)
+        return target
+
+    def publish(self, edition: Edition) -> None:
+        """From here on readers see this edition. Versions of it that are new are on the disk before."""
+        target = self.folder / f"{PREFIX}{edition.number:012d}"
+        shutil.rmtree(target, ignore_errors=True)
+        target.mkdir(parents=True)
+        tables = dict(edition.tables or {})
+        for table, published in tables.items():
+            (target / table).symlink_to(os.path.relpath(self.version(table, published.version), target), target_is_directory=True)
+            if published.version == edition.number:
+                _sync(self.version(table, published.version))
+        (target / RECORD).write_text(json.dumps({"tables": {table: asdict(one) for table, one in tables.items()}}))
+        sync(target / RECORD)
+        sync(target)
+        point(self.folder / CURRENT, target.name)
+
+    def tidy(self) -> None:
+        """Editions that nobody can be reading any more go, and versions that are in none."""
+        editions = sorted(self.folder.glob(f"{PREFIX}*"))
+        for old in editions[:-KEPT]:
+            shutil.rmtree(old, ignore_errors=True)
+        used = {(edition / table.name).resolve() for edition in editions[-KEPT:] for table in edition.iterdir() if table.is_symlink()}
+        for version in self.folder.glob("tables/*/*"):
+            if version.resolve() not in used:
+                shutil.rmtree(version, ignore_errors=True)
+
+
+def point(link: Path, target: str) -> None:
+    """A link in the place of whatever link was there, at once."""
+    temporary = link.with_name(f".begun-{link.name}.{os.getpid()}")
+    temporary.unlink(missing_ok=True)
+    temporary.symlink_to(target, target_is_directory=True)
+    temporary.replace(link)
+    sync(link.parent)
+
+
+def _sync(folder: Path) -> None:
+    """Files that another version has too were synced with that."""
+    for place, _, files in os.walk(folder, topdown=False):
+        for file in files:
+            sync(Path(place) / file)
+        sync(Path(place))

@@ -1,0 +1,147 @@
+"""From the views of a flow to tables that anybody reads: the next edition.
+
+A table of Parquet files follows its view: only what the epochs since its last edition have changed is written. Whatever else, and a table
+whose view was rebuilt, is written whole. Datasets that cannot be maintained are computed by Spark from the tables of the very edition.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from nosync.bridge.relations import Named
+from nosync.history.home import Home
+from nosync.model.columns import EPOCH, TIME
+from nosync.model.errors import NotInHistory
+from nosync.pipelines.building import Building, fitted
+from nosync.pipelines.catalog import Place
+from nosync.pipelines.definitions import TABLES, Key, Query
+from nosync.pipelines.editions import Edition, Editions, Published
+from nosync.pipelines.parts import write_next, write_whole
+from nosync.pipelines.reading import names_known, resolving
+from nosync.runtime.run import Run
+
+Outcome = Literal["unchanged", "updated", "written whole", "recomputed whole"]
+
+
+@dataclass
+class Publishing:
+    """One edition in the making. `whole` are tables to be written anew whatever was there."""
+
+    building: Building
+    places: Mapping[Key, Place]
+    editions: Editions
+    run: Run
+    home: Home
+    whole: frozenset[Key] = frozenset()
+    only: frozenset[Key] | None = None
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    frames: dict[Key, DataFrame] = field(default_factory=dict)
+
+    def publish(self) -> Edition:
+        """Makes the edition of the newest epoch, and shows it."""
+        before = self.editions.newest()
+        number, tables = before.number + 1, dict(before.tables or {})
+        project = self.building.project
+        for key in self.building.maintained():
+            if self._wanted(key, before):
+                tables[self._name(key)] = self._maintained(key, before.of(self._name(key)), number)
+        with names_known():
+            for key in self.building.reasons:
+                if project.datasets[key].kind in TABLES and self._wanted(key, before):
+                    self._recomputed(key, number, tables)
+        there = {self._name(key) for key in self.places}
+        tables = {name: published for name, published in tables.items() if name in there}
+        edition = Edition(number, tables)
+        if tables == before.tables:
+            edition = before
+        else:
+            self.editions.publish(edition)
+        for key, place in self.places.items():
+            if self._name(key) in tables:
+                place.register(self.editions, self._schema(key))
+        self.editions.tidy()
+        return edition
+
+    def _wanted(self, key: Key, before: Edition) -> bool:
+        return self.only is None or key in self.only or before.of(self._name(key)) is None
+
+    def _name(self, key: Key) -> str:
+        return self.building.name(key)
+
+    def _schema(self, key: Key) -> StructType:
+        return self.frames[key].schema if key in self.frames else self.building.frames[key].schema
+
+    def _maintained(self, key: Key, before: Published | None, number: int) -> Published:
+        name, place = self._name(key), self.places[key]
+        record = self.home.record(name)
+        now = Published(number, self.home.path.name, record.trace, self.home.epoch)
+        following = before is not None and (before.home, before.trace) == (now.home, now.trace) and key not in self.whole
+        if before is not None and following and before.epoch == now.epoch:
+            self.outcomes[name] = "unchanged"
+            return before
+        if before is not None and following and place.format == "parquet":
+            target = self.editions.begin(name, number)
+            changes = self._changes(name, before.epoch)
+            if changes is not None:
+                changed = write_next(self.editions.version(name, before.version), target, number, changes, place.dataset.partition_by)
+                self.outcomes[name] = "updated" if changed else "unchanged"
+                return now if changed else Published(before.version, now.home, now.trace, now.epoch)
+        self._write_whole(key, self.editions.begin(name, number))
+        self.outcomes[name] = "written whole"
+        return now
+
+    def _changes(self, name: str, since: int) -> pa.Table | None:
+        """What the table lacks; None where nobody can tell any more."""
+        try:
+            found = self.home.changes(name, since=since or None, until=self.home.epoch)
+        except NotInHistory:
+            return None
+        return found.drop_columns([EPOCH, TIME])
+
+    def _write_whole(self, key: Key, target: Path) -> None:
+        name, place = self._name(key), self.places[key]
+        if place.format == "parquet":
+            record = self.home.record(name)
+            write_whole(target, record.schema, self.home.batches(name), place.dataset.partition_by)
+        else:
+            self._save(self.run.view(name, at=self.home.epoch), place, target)
+
+    def _save(self, rows: DataFrame, place: Place, target: Path) -> None:
+        writer = rows.write.format(place.format).mode("overwrite")
+        (writer.partitionBy(*place.dataset.partition_by) if place.dataset.partition_by else writer).save(str(target))
+
+    def _recomputed(self, key: Key, number: int, tables: dict[str, Published]) -> None:
+        """By Spark, over what this edition has of all others."""
+        if key in self.frames:
+            return
+        dataset = self.building.project.datasets[key]
+        rows = fitted(self._rows(self.building.project.queries[key][0], number, tables), self.building.schema(dataset))
+        target = self.editions.begin(self._name(key), number)
+        self._save(rows, self.places[key], target)
+        self.frames[key] = rows
+        tables[self._name(key)] = Published(number)
+        self.outcomes[self._name(key)] = "recomputed whole"
+
+    def _rows(self, query: Query, number: int, tables: dict[str, Published]) -> DataFrame:
+        def resolve(named: Named) -> tuple[DataFrame, Key] | None:
+            dataset = self.building.project.find(query.namespace, named.parts)
+            if dataset is None:
+                return None
+            if dataset.kind not in TABLES:
+                return self._rows(self.building.project.queries[dataset.key][0], number, tables), dataset.key
+            if dataset.key in self.building.reasons:
+                self._recomputed(dataset.key, number, tables)
+            return self._published(dataset.key, tables), dataset.key
+
+        with resolving(resolve):
+            return query.rows()
+
+    def _published(self, key: Key, tables: dict[str, Published]) -> DataFrame:
+        place, version = self.places[key], tables[self._name(key)].version
+        reader = self.run.spark.read.format(place.format).schema(self._schema(key))
+        return reader.load(str(self.editions.version(self._name(key), version)))

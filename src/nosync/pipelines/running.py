@@ -1,0 +1,115 @@
+"""Runs a project: its files become a flow, the flow takes in what is new, and its tables become the next edition."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from nosync.flow.flow import Flow
+from nosync.history.home import Home
+from nosync.model.errors import Invalid
+from nosync.pipelines.building import Building
+from nosync.pipelines.catalog import Place, editions_of
+from nosync.pipelines.definitions import TABLES, Key, Project
+from nosync.pipelines.loading import load_project
+from nosync.pipelines.place import Storage
+from nosync.pipelines.publishing import Outcome, Publishing
+from nosync.pipelines.spec import Spec
+from nosync.spark.session import local_session
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which tables to update, and which to begin anew. None of `refresh`: all."""
+
+    refresh: Sequence[str] = ()
+    full_refresh: Sequence[str] = ()
+    full_refresh_all: bool = False
+
+    def __post_init__(self) -> None:
+        if self.full_refresh_all and (self.refresh or self.full_refresh):
+            other = "--refresh" if self.refresh else "--full-refresh"
+            raise Invalid(f"--full-refresh-all and {other} exclude each other", hint=f"Leave out {other}.")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A project as a flow, before anything runs: which tables are kept up to date, and why others are not."""
+
+    project: Project
+    building: Building
+    flow: Flow
+
+    @property
+    def lines(self) -> list[str]:
+        """What becomes of each dataset."""
+        return [f"{dataset.kind} {self.building.name(key)}: {self._fate(key)}" for key, dataset in self.project.datasets.items()]
+
+    def _fate(self, key: Key) -> str:
+        if key in self.building.reasons:
+            return f"recomputed whole with each run: {self.building.reasons[key]}"
+        return "maintained" if self.project.datasets[key].kind in TABLES else "part of what reads it"
+
+    @property
+    def tables(self) -> list[Key]:
+        return [key for key, dataset in self.project.datasets.items() if dataset.kind in TABLES]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run did: by table, and the epoch that the tables show."""
+
+    epoch: int
+    edition: int
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
+    plan: Plan | None = None
+
+
+def session_for(spec: Spec, more: Mapping[str, str] | None = None) -> SparkSession:
+    """A session with the settings of the project: a new one of the running Spark, if there is one."""
+    settings = {**spec.configuration, **(more or {})}
+    active = SparkSession.getActiveSession()
+    if active is None:
+        return local_session(settings)
+    session = active.newSession()
+    for name, value in settings.items():
+        session.conf.set(name, value)
+    return session
+
+
+def planned(spec: Spec, spark: SparkSession) -> Plan:
+    """Reads the files of a project and declares its flow. Nothing is written."""
+    return _declared(spec, spark, load_project(spec, spark), Storage.of(spec.storage))
+
+
+def _declared(spec: Spec, spark: SparkSession, project: Project, storage: Storage) -> Plan:
+    flow = Flow(spec.name, spark)
+    building = Building(project, flow, spec.folder, storage.generations)
+    building.build()
+    return Plan(project, building, flow)
+
+
+def run_pipeline(spec: Spec, spark: SparkSession, wanted: Wanted | None = None, say: Say = lambda line: None) -> Report:
+    """Updates the tables of a project once, with all that is there now."""
+    wanted, storage = wanted or Wanted(), Storage.of(spec.storage)
+    project = load_project(spec, spark)
+    anew = project.named(wanted.full_refresh)
+    chosen = project.named(wanted.refresh) | anew
+    storage = storage.anew() if wanted.full_refresh_all else storage.begun_anew(project.namespace.short(key) for key in anew)
+    plan = _declared(spec, spark, project, storage)
+    for line in plan.lines:
+        say(line)
+    places = {key: Place.of(spark, project.datasets[key], project.namespace) for key in plan.tables}
+    for key, place in places.items():
+        place.check(replacing=wanted.full_refresh_all or key in anew)
+    storage.save()
+    editions = editions_of(spark, project.namespace, spec.name)
+    with plan.flow.start(home=storage.path, on_change="rebuild", on_other_settings="accept", quiet=True) as run:
+        run.processAllAvailable()
+        only = frozenset(chosen) if chosen else None
+        publishing = Publishing(plan.building, places, editions, run, Home(storage.path), frozenset(anew), only)
+        edition = publishing.publish()
+    storage.tidy()
+    return Report(publishing.home.epoch, edition.number, publishing.outcomes, plan)
