@@ -9,37 +9,36 @@ the schema, and files that cannot be read, go to the view `<source>.rejected`; t
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from nosync.bridge.arrow import arrow_schema
-from nosync.bridge.frames import OBSERVED
 from nosync.bridge.options import known_options
 from nosync.model import arguments
 from nosync.model.arguments import did_you_mean
-from nosync.model.columns import DIFF, FILE, POSITION, RAW, REASON
+from nosync.model.columns import DIFF
 from nosync.model.duration import microseconds
 from nosync.model.errors import Invalid, Unavailable, Unreadable
-from nosync.model.quoting import quoted
 from nosync.model.source import Marks, Slice, Taken
 from nosync.model.store import checked
 from nosync.sources.cleaning import Cleaning, cleaning_of
+from nosync.sources.csv_task import content_of, is_text
 from nosync.sources.footers import Footer, footer_of
 from nosync.sources.listing import Entry, facts, new_entries
 from nosync.sources.options import check_options
 from nosync.sources.place import Place, format_said_by, place_of
-from nosync.sources.positions import FILE_PATH, positions
-from nosync.sources.rejection import UNREAD, reasons
+from nosync.sources.plain_csv import PlainCsv
+from nosync.sources.reading import TEXTUAL, Reading
 from nosync.sources.schema import schema_of
 from nosync.store.addresses import CLOUDS
 
 FORMATS = ("parquet", "json", "csv", "text", "orc")
-TEXTUAL = ("csv", "json")  # where a single row can be broken
 MAX_BYTES = 128 << 20
 STORES = (*CLOUDS, "memory")
 LATEST = 100  # files that are looked at again after they were taken
@@ -113,6 +112,7 @@ class Files:
     past: Marks | None = None
     skipped: frozenset[str] = frozenset()
     latest: dict[str, Entry] = field(default_factory=dict)
+    plain: PlainCsv | None = None
 
     def __repr__(self) -> str:
         limit = f", maxFilesPerTrigger={self.max_files}" if self.max_files else ""
@@ -130,6 +130,7 @@ class Files:
             check_options(name, self.format, self.options, partial(known_options, spark, self.format))
         self.schema = schema_of(name, self.place, self.format, self.given, self.options, spark)
         self.expected = arrow_schema(self.schema, f'source "{name}"')
+        self.reading = Reading(name, self.format, self.schema, self.options)
         return self.schema
 
     def folder(self) -> str:
@@ -137,7 +138,7 @@ class Files:
 
     def start(self, folder: Path, taken: Taken) -> None:
         """Names that were taken are asked for as they are met in the folder, so that a long past costs nothing."""
-        self.past, self.seen, self.latest, self.skipped = taken.marks, set(), {}, taken.skipped
+        self.past, self.seen, self.latest, self.skipped, self.plain = taken.marks, set(), {}, taken.skipped, None
 
     def marks(self, slice: Slice) -> list[str]:
         """The names of its files, since no file is taken twice, and their facts, since none may change."""
@@ -251,35 +252,18 @@ class Files:
         paths = self._paths(slice)
         if not paths:
             return spark.createDataFrame([], self.schema).withColumn(DIFF, F.lit(1).cast("bigint"))
-        rows = self._scan(spark, paths, self._read_schema())
-        if self.format != "parquet":
-            rows = rows.observe(observation(self.name), *self._observed_counts)
-        if self.format in TEXTUAL:
-            rows = rows.where(F.col(UNREAD).isNull())
-        return rows.select(*self._columns)
+        self.plain = self.reading.plain(spark, [name for name, _, _ in slice["files"]])
+        return self.reading.rows(spark, paths, self.path, self.plain)
 
-    @cached_property
-    def _columns(self) -> list[Column]:
-        return [*(F.col(quoted(column)) for column in self.schema.names), F.lit(1).cast("bigint").alias(DIFF)]
-
-    @cached_property
-    def _observed_counts(self) -> list[Column]:
-        """Rows and rejected rows. Naming every column makes Spark read them all, for every view: else a row that is broken in one column
-        would be good to a query that does not use it."""
-        if self.format not in TEXTUAL:
-            return [F.count(F.lit(1)).alias("rows")]
-        every = F.struct(*(F.col(quoted(column)) for column in self.schema.names))
-        return [F.count(F.lit(1)).alias("rows"), F.count(F.when(F.col(UNREAD).isNotNull(), every)).alias("rejected")]
-
-    def _read_schema(self) -> StructType:
-        schema = StructType(list(self.schema.fields))
-        return schema.add(UNREAD, "string") if self.format in TEXTUAL else schema
-
-    def _scan(self, spark: SparkSession, paths: list[str], schema: StructType) -> DataFrame:
-        reader = spark.read.format(self.format).schema(schema).options(**self.options).option("basePath", str(self.path))
-        if self.format in TEXTUAL:
-            reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", UNREAD)
-        return reader.load(paths)
+    def table(self, slice: Slice) -> pa.Table | None:
+        """Of files that are read as the last ones were, which says how the run's session sets its clocks."""
+        if self.plain is None or not all(is_text(name) for name, _, _ in slice["files"]):
+            return None
+        found = [self.plain.table(content) for content in map(content_of, self._paths(slice))]
+        if any(table is None for table in found):
+            return None
+        table = pa.concat_tables([self.expected.empty_table(), *(table.rename_columns(self.expected.names) for table in found if table)])
+        return table.append_column(DIFF, pa.array([1] * len(table), pa.int64()))
 
     def rejects(self, slice: Slice) -> int:
         """Files that could not be read at all."""
@@ -291,31 +275,18 @@ class Files:
         found = spark.createDataFrame(broken, "raw string, reason string, file string")
         paths = self._paths(slice)
         if self.format in TEXTUAL and paths:
-            scanned = self._scan(spark, paths, self._read_schema()).withColumn(FILE, F.col(FILE_PATH))
-            bad = scanned.observe(f"{observation(self.name)}.rejected.{epoch}", *self._observed_counts).where(F.col(UNREAD).isNotNull())
-            reason = reasons(self.format, self.schema, self.options).alias("reason")
-            rows = bad.select(F.col(UNREAD).alias("raw"), reason, F.col(FILE).alias("file"))
+            rows = self.reading.rejected(spark, paths, self.path, epoch)
             found = found.unionAll(rows) if broken else rows
         return found.withColumn("epoch", F.lit(epoch).cast("bigint")).withColumn(DIFF, F.lit(1).cast("bigint"))
 
     def events(self, spark: SparkSession, slice: Slice) -> DataFrame:
         """All rows of a slice for a ledger: those that do not fit have a reason; each knows its file and its position in the input."""
-        paths, nothing = self._paths(slice), F.lit(None).cast("string")
-        broken = [(reason, str(self.path / relative)) for relative, reason in slice.get("broken", {}).items()]
-        empty = [F.lit(None).cast(column.dataType).alias(column.name) for column in self.schema.fields]
-        nowhere = [F.lit(0).cast("bigint").alias(f"_p{i}") for i in range(3)]
-        failed = spark.createDataFrame(broken, f"{REASON} string, {FILE} string")
-        failed = failed.select(*empty, nothing.alias(RAW), REASON, FILE, *nowhere)
-        if not paths:
-            return failed.withColumn(DIFF, F.lit(1).cast("bigint"))
-        rows = self._scan(spark, paths, self._read_schema()).select("*", F.col(FILE_PATH).alias(FILE), *positions(spark, paths))
-        if self.format != "parquet":
-            rows = rows.observe(observation(self.name), *self._observed_counts)
-        textual = self.format in TEXTUAL
-        raw = F.col(UNREAD) if textual else nothing
-        reason = F.when(raw.isNotNull(), reasons(self.format, self.schema, self.options)) if textual else nothing
-        rows = rows.select(*self._columns[:-1], raw.alias(RAW), reason.alias(REASON), FILE, *POSITION)
-        return (rows.unionAll(failed) if broken else rows).withColumn(DIFF, F.lit(1).cast("bigint"))
+        paths, broken = self._paths(slice), [(reason, str(self.path / relative)) for relative, reason in slice.get("broken", {}).items()]
+        failed = self.reading.failed(spark, broken)
+        if paths:
+            rows = self.reading.events(spark, paths, self.path)
+            failed = rows.unionAll(failed) if broken else rows
+        return failed.withColumn(DIFF, F.lit(1).cast("bigint"))
 
     def rows(self, slice: Slice) -> int | None:
         rows = slice.get("rows")
@@ -339,11 +310,6 @@ class CleanedFiles(Files):
     def trim(self, slice: Slice) -> None:
         for relative, _, _ in slice["files"]:
             self.cleaning.clean(relative)
-
-
-def observation(source: str) -> str:
-    """The name under which Spark counts a source's rows on the way."""
-    return f"{OBSERVED}{source}"
 
 
 def _facts(entry: Entry) -> str:

@@ -185,7 +185,7 @@ class SparkEngine:
         return self.ways.choose(openings[0].epoch, rows)
 
     def _narrow(self, openings: Sequence[Opened], covers: CoversOf, seen: History) -> NarrowJob:
-        """Files are read by workers also here: one that is cut off while it is mapped takes the process with it."""
+        """Files of Parquet are read by workers also here: one that is cut off while it is mapped takes the process with it."""
         job, taken = self._job(openings, covers, None, seen), self._taken(openings)
         found = {name: self.program.sources[name].table for name in taken}
         tables = {name: partial(self._table, table, openings[0], name) for name, table in found.items() if table is not None}

@@ -159,6 +159,7 @@ class NarrowJob(EpochJob):
     def _arrived(self, node: SourceNode) -> HeldRows:
         table = self.tables[node.name]() if node.name in self.tables else None
         if table is not None:
+            self.observed[node.name] = {"rows": len(table)}
             if node.time is not None:
                 self.observed[time_of(node.name)] = {"newest": newest_in(table, node.time)}
             return HeldRows(_source_schema(node), table.to_batches() if len(table) else [])
