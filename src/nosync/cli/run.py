@@ -32,6 +32,7 @@ def _shards(context: click.Context, option: click.Parameter, said: str | None) -
 @click.option("--shards", callback=_shards, metavar="N|auto", help="Number of shards from here on; auto: by cores and load.")
 @click.option("--available-now", is_flag=True, help="Process what is there, then end.")
 @click.option("--trigger", metavar="DURATION", help='The least time between epochs, as "1 second".')
+@click.option("--latency", metavar="DURATION", help="In which rows shall be seen: epochs are as rare as that allows.")
 @click.option("--remote", metavar="URL", help="Also keep a copy there (s3://..., gs://..., az://..., file:///...).")
 @click.option("--recover-within", metavar="DURATION", help='How soon a recovery from the remote shall be done, as "5s".')
 @click.option(
@@ -41,8 +42,8 @@ def _shards(context: click.Context, option: click.Parameter, said: str | None) -
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per epoch on stdout.")
 def run(
-    file: Path, home: Path, shards: int | str | None, available_now: bool, trigger: str | None, remote: str | None,
-    recover_within: str | None, on_change: str, standby: bool, quiet: bool, as_json: bool,
+    file: Path, home: Path, shards: int | str | None, available_now: bool, trigger: str | None, latency: str | None,
+    remote: str | None, recover_within: str | None, on_change: str, standby: bool, quiet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Run the variable `flow` of FLOW.py. Ctrl-C stops after the current epoch; a second one at once.
 
@@ -52,12 +53,13 @@ def run(
     nosync run shop.py --home state/shop --json             an epoch a line, for programs
     nosync run shop.py --home state/shop --remote s3://bucket/shop --standby
     """
-    if available_now and trigger is not None:
-        raise click.UsageError("--available-now and --trigger exclude each other.")
+    if available_now + (trigger is not None) + (latency is not None) > 1:
+        raise click.UsageError("--available-now, --trigger and --latency exclude each other.")
     options: dict[str, Any] = {"home": str(home), "remote": remote, "recover_within": recover_within, "on_change": on_change}
     options |= {"standby": True} if standby else {}
     options |= {"shards": shards} if shards is not None else {}
     options |= {"trigger": "availableNow"} if available_now else {"trigger": trigger} if trigger is not None else {}
+    options |= {"trigger": {"latency": latency}} if latency is not None else {}
     screen = Console(highlight=False)
     display: Display = Quiet() if quiet else LiveTable(screen) if screen.is_terminal and not as_json else Lines(as_json)
     with _saying(display):

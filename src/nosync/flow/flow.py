@@ -302,10 +302,11 @@ class Flow:
         """Starts the flow on a home folder. One that was used before goes on where it stopped; a run still going there is fenced.
 
         `shards` (default: one per core, or as many as the home has) may be another number with each start, and `run.rescale` changes it
-        meanwhile; with "auto" it follows cores and load. `trigger="1 second"` is the least time between epochs, `"availableNow"` ends the
-        run once all that is there is done; PySpark's own forms will do too. `remote` ("s3://...", "file://...") also keeps a copy that
-        survives the loss of the disk; `recover_within="5s"` says how soon a recovery from it shall be done. The stream waits only when more
-        than `max_unshipped_bytes` have yet to go there. A home that has a remote is not started without, but for `remote=ns.NO_REMOTE`.
+        meanwhile; with "auto" it follows cores and load. `trigger="1 second"` is the least time between epochs; with
+        `{"latency": "1 second"}` they are as rare as lets rows be seen in that time; `"availableNow"` ends the run once all that is there
+        is done; PySpark's own forms will do too. `remote` ("s3://...", "file://...") also keeps a copy that survives the loss of the disk;
+        `recover_within="5s"` says how soon a recovery from it shall be done. The stream waits only when more than `max_unshipped_bytes`
+        have yet to go there. A home that has a remote is not started without, but for `remote=ns.NO_REMOTE`.
 
         `on_change` says what becomes of operators whose query is new or changed since the home was used: "refuse" to start and list them,
         "rebuild" them from the input of all epochs, or "discard" what they had. A static table with other rows changes whatever reads it.
@@ -320,8 +321,7 @@ class Flow:
         `standby=True` comes back once no other run leads: it waits, ready, until that one stops or gives no sign of life for two seconds.
         Any number may wait, on any host that reaches the remote (without one: the home); one of them goes on.
 
-        The run logs to `nosync.<flow>`, shown at a terminal unless logging is set up or `quiet=True`. `metrics_port` shows its figures to
-        Prometheus (the extra `metrics`; 0 for any free port).
+        It logs to `nosync.<flow>`, shown at a terminal unless logging is set up or `quiet=True`. `metrics_port`: figures for Prometheus.
         """
         if not self._sources:
             raise Invalid(f'flow "{self.name}" has no source', hint="Add one with flow.source(...).")

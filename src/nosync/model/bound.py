@@ -17,6 +17,7 @@ from nosync.model.source import (
     InFolder,
     Joinable,
     Lagging,
+    Limited,
     Marked,
     Ordered,
     ReadOnce,
@@ -107,6 +108,7 @@ class BoundSource:
     close: Callable[[], None] = _nothing_held
     lag: Callable[[], dict[str, int]] = _unmeasured
     read_once: bool = False
+    allow: Callable[[int | None], None] | None = None
     trim: Callable[[Slice], None] | None = None
     marks: Callable[[Slice], Iterable[str]] | None = None
     table: Callable[[Slice], "pa.Table | None"] | None = None
@@ -119,7 +121,7 @@ class BoundSource:
 
     def guarded(self, name: str) -> "BoundSource":
         """The same source, whose errors say whose they are. What `read` and its like raise is explained by the epoch that calls them."""
-        trim, marks = self.trim, self.marks
+        trim, marks, allow = self.trim, self.marks, self.allow
         return replace(
             self,
             start=_guarded(name, "start", self.start),
@@ -128,6 +130,7 @@ class BoundSource:
             reopen=_guarded(name, "reopen", self.reopen),
             close=_guarded(name, "close", self.close),
             lag=_guarded(name, "lag", self.lag),
+            allow=None if allow is None else _guarded(name, "allow", allow),
             trim=None if trim is None else _guarded(name, "trim", trim, HANDLED),
             marks=None if marks is None else _guarded(name, "marks", lambda slice: list(marks(slice)), HANDLED),
         )
@@ -158,6 +161,7 @@ def bound(source: Source) -> BoundSource:
         close=source.close if isinstance(source, Closing) else _nothing_held,
         lag=source.lag if isinstance(source, Lagging) else _unmeasured,
         read_once=isinstance(source, ReadOnce),
+        allow=source.allow if isinstance(source, Limited) else None,
         trim=source.trim if isinstance(source, Trimmable) else None,
         marks=source.marks if isinstance(source, Marked) else None,
         table=source.table if isinstance(source, Tabular) else None,

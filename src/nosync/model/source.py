@@ -81,6 +81,14 @@ class Weighed(Protocol):
 
 
 @runtime_checkable
+class Limited(Weighed, Protocol):
+    """Can take less at a time than there is: with `trigger={"latency": ...}` an epoch brings no more than can be seen in time."""
+
+    def allow(self, weight: int | None) -> None:
+        """From the next slice on at most about so much, by its `weight`, and never nothing; None for what was declared."""
+
+
+@runtime_checkable
 class Marked(Protocol):
     """Must know all it ever gave, such as the names of files, but need not read all slices for that when it starts."""
 
@@ -192,7 +200,7 @@ class Closing(Protocol):
 
 
 ABILITIES = (
-    Counted, Weighed, Marked, Trimmable, ReadOnce, Tabular, Rejecting, Reopenable, InFolder, DirectlyReadable, Joinable, Ordered,
+    Counted, Weighed, Limited, Marked, Trimmable, ReadOnce, Tabular, Rejecting, Reopenable, InFolder, DirectlyReadable, Joinable, Ordered,
     Keyed, Lagging, Closing,
 )  # fmt: skip
 """All that a source may have besides."""

@@ -18,6 +18,7 @@ from nosync.model.progress import Progress
 from nosync.model.status import Live, Phase, Recovery
 from nosync.runtime.listening import Listeners
 from nosync.runtime.opener import Opener
+from nosync.runtime.pacing import Pacing
 from nosync.runtime.reporting import Reporter, ended
 from nosync.runtime.starting import Starting, facts_of
 from nosync.runtime.stepping import Stepping
@@ -42,6 +43,7 @@ class Loop:
     def __init__(self, starting: Starting, trigger: Trigger) -> None:
         self.starting, self.trigger = starting, trigger
         self.log = logging.getLogger(f"nosync.{starting.program.name}")
+        self.pacing = Pacing(trigger.latency, starting.program.sources) if trigger.latency is not None else None
         self.begun_at = time.monotonic()
         self.idle_told = False
         self.stepping: Stepping | None = None
@@ -152,8 +154,11 @@ class Loop:
             return True
         if not self.message.startswith("Stalled"):
             self.message = "Processing"
-        with opener:
-            done = stepping.step()
+        if self.pacing is not None:  # which opens each epoch as late as it can
+            done = self._paced(stepping, self.pacing)
+        else:
+            with opener:
+                done = stepping.step()
         with self.changed:
             if done is None:
                 self.idle_rounds += 1
@@ -168,6 +173,13 @@ class Loop:
             self._tell("idle")
         self.idle_told = done is None
         return done is not None
+
+    def _paced(self, stepping: Stepping, pacing: Pacing) -> Progress | None:
+        pacing.begin()
+        done = stepping.step()
+        if done is not None:
+            pacing.done(stepping.slices)
+        return done
 
     def _tell(
         self, kind: Kind, progress: Progress | None = None, error: NosyncError | None = None, facts: Mapping[str, Any] | None = None
@@ -194,7 +206,8 @@ class Loop:
     def _pause(self, begun: tuple[float, float]) -> None:
         busy = time.thread_time() - begun[1]
         idle = min(max(IDLE_SECONDS, busy / IDLE_SHARE), LONGEST_IDLE_SECONDS) if self.message == IDLE else 0.0
-        rest = max(self.trigger.seconds - (time.monotonic() - begun[0]), idle)
+        between = self.pacing.interval if self.pacing is not None else self.trigger.seconds
+        rest = max(between - (time.monotonic() - begun[0]), idle)
         if rest > 0:
             self.wait_for(lambda: self.stopping, rest)
 

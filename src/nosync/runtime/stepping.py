@@ -19,6 +19,7 @@ from nosync.model.errors import Unavailable
 from nosync.model.identifiers import NO_RECORD
 from nosync.model.layers import Covers
 from nosync.model.progress import Progress
+from nosync.model.source import Slice
 from nosync.model.store import Remote
 from nosync.recovery.restore import Recovered
 from nosync.runtime.epochs import Clock, Epochs
@@ -36,7 +37,7 @@ MERGE_AGAIN_SECONDS = 1.0
 
 @dataclass
 class Stepping:
-    """Made by `Starting.recover`. `recovered` and `takeover` say what that took."""
+    """Made by `Starting.recover`. `recovered` and `takeover` say what that took. `slices`: what the last epoch had of each source."""
 
     program: Program
     home: Path
@@ -68,6 +69,7 @@ class Stepping:
         self.rescaling = Rescaling(self.journal, self.engine, program.scaling, self.clock)
         self._merge_from, self._merged_at = 0.0, NO_RECORD  # with that record there was nothing to merge
         self._opened_at = 0.0
+        self.slices: dict[str, Slice] = {}
 
     @property
     def run(self) -> str:
@@ -89,6 +91,7 @@ class Stepping:
         step = self.epochs.step()
         if step is None:
             return None
+        self.slices = step.opened.slices
         self.rescaling.follow(sum(step.outcome.rows.values()))
         self.upkeep.meter.epoch(step.millis["compute"] / 1e3)
         self.merge()

@@ -7,26 +7,34 @@ from typing import Any
 from nosync.model.duration import seconds
 from nosync.model.errors import Invalid
 
-HINT = 'Pass "1 second" for a time between epochs, or "availableNow" to end once all that is there is done.'
+HINT = (
+    'Pass "1 second" for a time between epochs, {"latency": "1 second"} for the time in which rows shall be seen, or "availableNow" to end '
+    "once all that is there is done."
+)
 
 
 @dataclass(frozen=True)
 class Trigger:
-    """As soon as there is input (`seconds` 0), at most every so often, or until all that is there now is done."""
+    """As soon as there is input (`seconds` 0), at most every so often, or until all that is there now is done. `latency`: as rarely as lets
+    rows be seen within so many seconds.
+    """
 
     seconds: float = 0.0
     once: bool = False
+    latency: float | None = None
 
 
 def trigger_of(given: dict[str, Any] | str | timedelta | None) -> Trigger:
     """Reads `trigger=`: "1 second" or "availableNow"; or as `DataStreamWriter.trigger` takes it, {"processingTime": "1 second"} or
-    {"availableNow": True}; a timedelta is a time between epochs too.
+    {"availableNow": True}; a timedelta is a time between epochs too. {"latency": "1 second"} is ours.
     """
     if given is None:
         return Trigger()
     if given in ("availableNow", {"availableNow": True}):
         return Trigger(once=True)
     if isinstance(given, dict):
+        if [*given] == ["latency"]:
+            return Trigger(latency=_latency(given["latency"]))
         if [*given] != ["processingTime"]:
             raise Invalid(f"trigger {given} is not understood", hint=HINT)
         given = given["processingTime"]
@@ -38,3 +46,10 @@ def trigger_of(given: dict[str, Any] | str | timedelta | None) -> Trigger:
         return Trigger(seconds(given, "a time between epochs"))
     except Invalid as error:
         raise Invalid(error.message, hint=HINT) from None
+
+
+def _latency(given: object) -> float:
+    aim = seconds(str(given), "a time in which rows shall be seen")
+    if not aim:
+        raise Invalid(f'a latency of "{given}" cannot be', hint="Leave trigger= out: epochs then follow one another as fast as they can.")
+    return aim

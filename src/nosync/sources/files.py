@@ -85,10 +85,9 @@ def files(
     if format not in FORMATS:
         hint = f"{did_you_mean(format, FORMATS)}Pass one of these as format=."
         raise Invalid(f'format "{format}" is not one of {", ".join(FORMATS)}', hint=hint)
-    if maxFilesPerTrigger is not None and maxFilesPerTrigger < 1:
-        raise Invalid(f"maxFilesPerTrigger={maxFilesPerTrigger} takes no files", hint="Pass 1 or more.")
-    if maxBytesPerTrigger < 1:
-        raise Invalid(f"maxBytesPerTrigger={maxBytesPerTrigger} takes no files", hint="Pass 1 or more.")
+    for name, most in (("maxFilesPerTrigger", maxFilesPerTrigger), ("maxBytesPerTrigger", maxBytesPerTrigger)):
+        if most is not None and most < 1:
+            raise Invalid(f"{name}={most} takes no files", hint="Pass 1 or more.")
     clean = cleaning_of(place.folder, cleanSource, sourceArchiveDir)
     kind = Files if cleanSource == "off" else CleanedFiles
     age = microseconds(minFileAge, "a duration for minFileAge")
@@ -113,6 +112,7 @@ class Files:
     skipped: frozenset[str] = frozenset()
     latest: dict[str, Entry] = field(default_factory=dict)
     plain: PlainCsv | None = None
+    allowed: int | None = None
 
     def __repr__(self) -> str:
         limit = f", maxFilesPerTrigger={self.max_files}" if self.max_files else ""
@@ -140,18 +140,20 @@ class Files:
         """Names that were taken are asked for as they are met in the folder, so that a long past costs nothing."""
         self.past, self.seen, self.latest, self.skipped, self.plain = taken.marks, set(), {}, taken.skipped, None
 
+    def allow(self, weight: int | None) -> None:
+        self.allowed = weight
+
     def marks(self, slice: Slice) -> list[str]:
         """The names of its files, since no file is taken twice, and their facts, since none may change."""
         return [entry[0] for entry in slice["files"]] + [_facts(Entry(*entry)) for entry in slice["files"] + slice.get("changed", [])]
 
     def available(self) -> Slice | None:
-        chosen: list[Entry] = []
-        footers: dict[str, Footer] = {}
-        total, before = 0, len(self.seen)
+        chosen, footers = list[Entry](), dict[str, Footer]()
+        total, before, most = 0, len(self.seen), min(self.max_bytes, self.allowed or self.max_bytes)
         entries = new_entries(self.path, self.seen, self._taken, self.place.fits)
         changed = self._changed(first=not before)
         for entry in self._old_enough(entries):
-            if chosen and (total + entry.size > self.max_bytes or len(chosen) == self.max_files):
+            if chosen and (total + entry.size > most or len(chosen) == self.max_files):
                 break
             footer = self._footer(entry, failing=not chosen)
             if footer is not None:
@@ -173,8 +175,7 @@ class Files:
         return [now for now in found if self.latest.get(now.name, now) != now or (now.name not in self.latest and _facts(now) not in known)]
 
     def _taken(self, names: list[str]) -> set[str]:
-        taken = self.past.among(names) if self.past is not None else set[str]()
-        return taken | {name for name in names if self._is_skipped(name)}
+        return (self.past.among(names) if self.past is not None else set[str]()) | {name for name in names if self._is_skipped(name)}
 
     def _is_skipped(self, name: str) -> bool:
         return name in self.skipped
@@ -289,8 +290,7 @@ class Files:
         return failed.withColumn(DIFF, F.lit(1).cast("bigint"))
 
     def rows(self, slice: Slice) -> int | None:
-        rows = slice.get("rows")
-        return None if rows is None else int(rows)
+        return None if (rows := slice.get("rows")) is None else int(rows)
 
     def weight(self, slice: Slice) -> int:
         return int(slice["bytes"])

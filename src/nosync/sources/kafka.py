@@ -116,6 +116,7 @@ class Kafka:
     ends: Offsets = field(default_factory=dict)
     looked_at: float = 0.0
     fresh: bool = True
+    allowed: int | None = None
     _asking: threading.Lock = field(default_factory=threading.Lock)
 
     def declare(self, name: str, spark: SparkSession) -> StructType:
@@ -149,13 +150,16 @@ class Kafka:
         self.position = {(topic, number): end for topic, number, _, end in latest["ranges"]} if latest else {}
         self.fresh, self.looked_at, self.ends = latest is None, 0.0, {}
 
+    def allow(self, weight: int | None) -> None:
+        self.allowed = None if weight is None else max(1, weight // BYTES)
+
     def available(self) -> Slice | None:
         with self._asking:
             before = dict(self.position)
             self._look_for_partitions()
             self.ends = self.brokers.latest(self.position)
             self._check_ends()
-            upper = limited(self.position, self.ends, self.most)
+            upper = limited(self.position, self.ends, min(self.most, self.allowed or self.most))
             ranges = [[topic, number, start, upper[topic, number]] for (topic, number), start in sorted(self.position.items())]
             if upper == self.position and not (self.fresh and self.begin != "earliest" and ranges):
                 self.position = before if not self.fresh else self.position

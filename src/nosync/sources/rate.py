@@ -13,6 +13,8 @@ from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid
 from nosync.model.source import Slice, Taken
 
+BYTES = 16  # of a row
+
 
 @checked(numPartitions="Leave it out: Spark spreads the rows.")
 def rate(rowsPerSecond: int = 1) -> "Rate":  # noqa: N803 (Spark's name)
@@ -33,6 +35,7 @@ class Rate:
     append_only: bool = True
     begun: float = 0.0
     next: int = 0
+    allowed: int | None = None
 
     def __repr__(self) -> str:
         return f"ns.rate(rowsPerSecond={self.rows_per_second})"
@@ -46,6 +49,7 @@ class Rate:
 
     def available(self) -> Slice | None:
         upper = int((time.time() - self.begun) * self.rows_per_second)
+        upper = upper if self.allowed is None else min(upper, self.next + self.allowed)
         if upper <= self.next:
             return None
         slice = {"lower": self.next, "upper": upper, "begun": round(self.begun * 1e6), "rate": self.rows_per_second}
@@ -63,4 +67,7 @@ class Rate:
         return int(slice["upper"] - slice["lower"])
 
     def weight(self, slice: Slice) -> int:
-        return 16 * self.rows(slice)
+        return BYTES * self.rows(slice)
+
+    def allow(self, weight: int | None) -> None:
+        self.allowed = None if weight is None else max(1, weight // BYTES)
