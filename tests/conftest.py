@@ -108,7 +108,7 @@ def spark() -> Iterator[SparkSession]:
         SparkSession.builder.master("local[2]")
         .appName("nosync-tests")
         .config("spark.driver.memory", "1g")
-        .config("spark.driver.extraJavaOptions", "-Xms1g -Xmn512m")  # little lives on from one test to the next
+        .config("spark.driver.extraJavaOptions", "-Xms1g -Xmn512m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # little lives on from one test to the next
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.scheduler.mode", "FAIR")
