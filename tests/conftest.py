@@ -6,12 +6,15 @@ import sys
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from pyspark.sql import SparkSession
 
+from nosync.model.errors import NosyncError
+from nosync.spark import class_archive
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
 from tests import jvm
@@ -38,11 +41,13 @@ def pytest_configure(config: pytest.Config) -> None:
     cache = getattr(config, "cache", None)
     if hasattr(config, "workerinput") or cache is None:
         return
-    archive = jvm.archive_in(cache.mkdir("jvm"))
+    folder, before = cache.mkdir("jvm"), os.environ.get("SPARK_SUBMIT_OPTS", "")
+    archive = class_archive.archive_in(folder)
     if archive is not None and not archive.exists() and getattr(config.option, "numprocesses", None):
-        jvm.make(archive, os.environ)
-    given = jvm.options(archive if archive is not None and archive.exists() else None)
-    os.environ["SPARK_SUBMIT_OPTS"] = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {given}".strip()
+        os.environ["SPARK_SUBMIT_OPTS"] = f"{before} {jvm.SHORT_LIVED}".strip()
+        with suppress(NosyncError):
+            class_archive.make(folder)
+    os.environ["SPARK_SUBMIT_OPTS"] = f"{before} {jvm.options(folder)}".strip()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -108,7 +113,7 @@ def spark() -> Iterator[SparkSession]:
         SparkSession.builder.master("local[2]")
         .appName("nosync-tests")
         .config("spark.driver.memory", "1g")
-        .config("spark.driver.extraJavaOptions", "-Xms1g -Xmn512m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC")  # little lives on from one test to the next
+        .config("spark.driver.extraJavaOptions", "-Xms1g -Xmn512m")  # little lives on from one test to the next
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.scheduler.mode", "FAIR")

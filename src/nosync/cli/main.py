@@ -22,6 +22,7 @@ from nosync.cli.show import show
 from nosync.cli.skip import skip
 from nosync.cli.sql import sql
 from nosync.cli.status import status
+from nosync.cli.warm import warm
 from nosync.cli.watch import watch
 from nosync.model.arguments import did_you_mean
 from nosync.model.errors import NosyncError
@@ -70,5 +71,5 @@ def main() -> None:
     """
 
 
-for command in (run, status, show, watch, list_homes, explain, fsck, skip, rescale, keep, pin, du, sql, pipelines, completion):
+for command in (run, status, show, watch, list_homes, explain, fsck, skip, rescale, keep, pin, du, sql, pipelines, completion, warm):
     main.add_command(command)

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from nosync.bridge.errors import silence
 from nosync.bridge.sessions import cloned, is_classic
 from nosync.model.errors import Invalid, Unavailable
+from nosync.spark import class_archive
 
 log = logging.getLogger("nosync")
 EPOCH_POOL = "nosync-epochs"
@@ -51,7 +52,7 @@ def local_session(wanted: Mapping[str, str]) -> SparkSession:
         "spark.master": "local[*]",
         "spark.app.name": "nosync",
         "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J.as_uri()}",  # Java's options are split at spaces
+        "spark.driver.extraJavaOptions": " ".join([f"-Dlog4j2.configurationFile={LOG4J.as_uri()}", *class_archive.options()]),
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": f"file:{POOLS}",
         "spark.python.unix.domain.socket.enabled": "true",
@@ -67,7 +68,9 @@ def local_session(wanted: Mapping[str, str]) -> SparkSession:
     except Exception as error:
         words = str(error).splitlines()[0]
         raise Unavailable(f"Spark did not start: {words}", hint="It needs Java 17 or newer: `java -version`.") from error
-    log.info("Spark %s started after %.1f s; its own pages: %s", session.version, time.monotonic() - begun, session.sparkContext.uiWebUrl)
+    seconds, url = time.monotonic() - begun, session.sparkContext.uiWebUrl
+    way_out = "" if class_archive.options() else " (`nosync warm`, once, and it starts in about half the time)"
+    log.info("Spark %s started after %.1f s; its own pages: %s%s", session.version, seconds, url, way_out)
     return session
 
 
