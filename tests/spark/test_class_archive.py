@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from nosync.model.errors import Unavailable
 from nosync.spark import class_archive
 
