@@ -19,7 +19,7 @@ ONLY ?=
 SPARK ?=
 MUTATE_ARGS ?=
 
-.PHONY: help setup demo test check docs simulate crash-test servers test-servers test-connectors bench bench-small bench-durability bench-connectors bench-history bench-latency bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
+.PHONY: help setup demo test check docs simulate crash-test servers test-servers test-connectors bench bench-small bench-durability bench-connectors bench-lakes bench-history bench-latency bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -82,6 +82,9 @@ bench-connectors: $(READY) ## Kafka and PostgreSQL beside a plain consumer and p
 
 bench-latency: $(READY) ## how soon rows are seen while the load jumps by ten and back, by trigger (BENCH_ARGS="--aim '2 seconds'")
 	@$(VENV)/bin/python -m bench.latency $(BENCH_ARGS)
+
+bench-lakes: $(READY) ## Delta and Iceberg tables beside their own writers
+	@$(VENV)/bin/python -m bench.lakes
 
 bench-declare: $(READY) ## what declaring TPC-DS costs beside Spark's optimiser (SPARK=../spark, a checkout)
 	@$(VENV)/bin/python -m bench.declare --spark "$(SPARK)"

@@ -31,7 +31,9 @@ from nosync.sinks.foreach_epoch import foreachEpoch
 from nosync.sinks.iceberg import to_iceberg
 from nosync.sinks.kafka import to_kafka
 from nosync.sinks.postgres import to_postgres
+from nosync.sources.delta import delta
 from nosync.sources.files import files
+from nosync.sources.iceberg import iceberg
 from nosync.sources.kafka import kafka
 from nosync.sources.memory import memory
 from nosync.sources.postgres import postgres
@@ -63,10 +65,12 @@ __all__ = [
     "Unavailable",
     "console",
     "csv",
+    "delta",
     "files",
     "fold",
     "foreachBatch",
     "foreachEpoch",
+    "iceberg",
     "json",
     "kafka",
     "memory",

@@ -1,6 +1,12 @@
 """Tables of lakes in buckets of S3 servers."""
 
+import json
+import random
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -35,3 +41,35 @@ def test_a_table_in_a_bucket_has_each_epoch_once_and_refuses_a_replaced_run(
     for _ in range(2):
         new.deliver(2, changes(2, TOTALS, ("a b", 1, -1), ("a b", 2, 1)))
     assert rows(place) == [("a b", 2), ("b", 1)]
+
+
+@pytest.mark.connectors
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_process_that_is_killed_at_any_moment_leaves_tables_as_if_it_was_not(tmp_path: Path, seed: int) -> None:
+    """With kill -9, some seconds into its work, several times."""
+    print(f"seed {seed}")
+    chance, truth = random.Random(seed), Counter[str]()
+    (tmp_path / "in").mkdir()
+    for number in range(60):
+        given = [(chance.choice("abcdefgh"), chance.randint(1, 9)) for _ in range(3)]
+        truth.update({item: 0 for item, _ in given})
+        for item, price in given:
+            truth[item] += price
+        lines = "".join(json.dumps({"item": item, "price": price}) + "\n" for item, price in given)
+        (tmp_path / "in" / f"{number:03d}.json").write_text(lines)
+    kills, command = 0, [sys.executable, "-m", "tests.connectors.lake_driver", str(tmp_path)]
+    while True:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert process.stdout is not None
+        begun = process.stdout.readline()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(chance.uniform(0.1, 4.0) if kills < 5 else 300)
+        if process.poll() is not None:
+            break
+        process.kill()
+        process.wait()
+        kills += 1
+    assert begun == "started\n" and process.returncode == 0 and kills
+    wanted = sorted(truth.items())
+    delta, iceberg = Delta(tmp_path / "delta"), Iceberg(tmp_path)
+    assert [row[:2] for row in rows(delta)] == [row[:2] for row in rows(delta, "rows")] == [row[:2] for row in rows(iceberg)] == wanted

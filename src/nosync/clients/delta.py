@@ -113,11 +113,14 @@ class Lake:
         return client_of(self.address, os.environ)
 
     @property
+    def environment(self) -> dict[str, str]:
+        """What of it is about object stores."""
+        return {name: value for name, value in os.environ.items() if name.startswith(("AWS_", "GOOGLE_", "AZURE_"))}
+
+    @property
     def options(self) -> dict[str, str]:
         """What the environment says; a put that creates is atomic there, as the journal's is."""
-        prefixes = ("AWS_", "GOOGLE_", "AZURE_")
-        found = {name: value for name, value in os.environ.items() if name.startswith(prefixes)}
-        return found | ({"conditional_put": "etag"} if self.address.startswith("s3") else {})
+        return self.environment | ({"conditional_put": "etag"} if self.address.startswith("s3") else {})
 
     def load(self) -> bool:
         """The newest version; False where there is no table."""

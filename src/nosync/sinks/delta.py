@@ -118,6 +118,9 @@ class DeltaTarget:
         self._files.look()
         return {path: int(file["num_records"]) for path, file in self._files.live.items()}
 
+    def ranges(self, path: str) -> Mapping[str, tuple[Any, Any]]:
+        return self._files.ranges(path)
+
     def identities(self, path: str, columns: Sequence[str]) -> pa.Array:
         return self._files.identities(path, columns)
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from typing import Any
+from urllib.parse import unquote
 from uuid import uuid4
 
 import numpy as np
@@ -20,7 +21,7 @@ from nosync.clients.delta import Lake
 from nosync.model.extras import needed
 from nosync.sinks.lake import FACTOR
 from nosync.sinks.remembered import Remembered
-from nosync.sinks.replacing import identities
+from nosync.sinks.replacing import canonical, identities
 from nosync.sinks.rows import NULL
 
 UNSAFE = re.compile(r"[^\w.-]", re.ASCII)  # what the names of folders leave out: readers go by the log
@@ -36,7 +37,7 @@ class DeltaFiles:
         self._remembered = Remembered()
 
     def look(self) -> None:
-        """By path: size, values of the partition and what the statistics say, of all files of the loaded version."""
+        """By path, as the log writes it: size, values of the partition and what the statistics say, of all files of the loaded version."""
         found = pa.table(self.lake.table.get_add_actions(flatten=True))
         self.live = {row["path"]: row for row in found.to_pylist()}
 
@@ -44,7 +45,7 @@ class DeltaFiles:
         """The file's rows as the table has them."""
         wanted = [column for column in self.schema if columns is None or column.name in columns]
         stored = [column.name for column in wanted if column.name not in self.partition_by]
-        opened = pq.ParquetFile(self.lake.opened(path))
+        opened = pq.ParquetFile(self.lake.opened(unquote(path)))
         found, count = opened.read(stored), opened.metadata.num_rows
         arrays = [
             pa.repeat(pa.scalar(self.live[path][f"partition.{column.name}"], column.type), count)
@@ -53,6 +54,11 @@ class DeltaFiles:
             for column in wanted
         ]
         return pa.table(arrays, schema=pa.schema(wanted))
+
+    def ranges(self, path: str) -> dict[str, tuple[Any, Any]]:
+        file = self.live[path]
+        found = {name: (file.get(f"min.{name}"), file.get(f"max.{name}")) for name in self.schema.names}
+        return {name: ends for name, ends in found.items() if None not in ends}
 
     def identities(self, path: str, columns: Sequence[str]) -> pa.Array:
         return self._remembered.get(path, lambda: identities(self.rows(path, columns), columns))
@@ -87,7 +93,7 @@ def by_partition(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[dict[
     if not columns or not rows.num_rows:
         yield from [({}, rows)] if rows.num_rows else []
         return
-    codes = identities(rows, columns).dictionary_encode().indices.to_numpy()
+    codes = canonical(rows, columns).dictionary_encode().indices.to_numpy()
     order = np.argsort(codes, kind="stable")
     ends = [*np.flatnonzero(np.diff(codes[order])) + 1, len(order)]
     for start, end in zip([0, *ends[:-1]], ends):

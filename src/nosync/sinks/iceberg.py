@@ -114,6 +114,16 @@ class IcebergTarget:
             found = pq.ParquetFile(opened).read(wanted.names).select(wanted.names)
         return found.cast(wanted).replace_schema_metadata()
 
+    def ranges(self, path: str) -> Mapping[str, tuple[Any, Any]]:
+        file, columns = self._files[path], {field.field_id: field for field in self.lake.table.schema().fields}
+        read = pyiceberg("conversions", self.what).from_bytes
+        plain = {number: column for number, column in columns.items() if str(column.field_type) in ("int", "long")}
+        return {
+            column.name: (read(column.field_type, file.lower_bounds[number]), read(column.field_type, file.upper_bounds[number]))
+            for number, column in plain.items()
+            if number in file.lower_bounds and number in file.upper_bounds
+        }
+
     def identities(self, path: str, columns: Sequence[str]) -> pa.Array:
         return self._remembered.get(path, lambda: identities(self._read(path, columns), columns))
 

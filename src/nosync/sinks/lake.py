@@ -58,6 +58,9 @@ class Table(Protocol):
     def live(self) -> Mapping[str, int]:
         """By path, the number of rows of each file."""
 
+    def ranges(self, path: str) -> Mapping[str, tuple[Any, Any]]:
+        """The least and greatest values of its columns, where they are known."""
+
     def identities(self, path: str, columns: Sequence[str]) -> pa.Array: ...
 
     def rows(self, path: str) -> pa.Table: ...
@@ -216,6 +219,8 @@ class LakeSink:
         leaving, waiting = Leaving(rows, self.key, self.table.what), [arriving(rows, self.key)]
         removed, new = list[str](), list[Any]()
         for path, count in self.table.live().items() if not leaving.none else ():
+            if not leaving.may_be_within(self.table.ranges(path)):
+                continue
             going = leaving.among(self.table.identities(path, leaving.columns))
             if not len(going):
                 continue

@@ -3,7 +3,9 @@
 A row is known by its canonical bytes: those of its key, or of all its columns where there is no key. Pure.
 """
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +21,22 @@ Rows = npt.NDArray[np.int64]
 
 
 def identities(rows: pa.Table, columns: Sequence[str]) -> pa.Array:
-    """What each row is known by."""
-    parts = [rows.column(name) for name in columns]
-    whole = [part.combine_chunks() if part.num_chunks != 1 else part.chunk(0) for part in parts]
-    return canonical_bytes(whole, rows.num_rows)
+    """What each row is known by: one plain column as it is, which is quicker, else its canonical bytes."""
+    if len(columns) == 1 and _is_plain(rows.schema.field(columns[0]).type):
+        return _whole(rows.column(columns[0]))
+    return canonical(rows, columns)
+
+
+def canonical(rows: pa.Table, columns: Sequence[str]) -> pa.Array:
+    return canonical_bytes([_whole(rows.column(name)) for name in columns], rows.num_rows)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_string(kind))
 
 
 class Leaving:
@@ -34,6 +48,7 @@ class Leaving:
         self.what, self.keyed = what, bool(key)
         diff = changes.column(DIFF).to_numpy()
         ids = identities(changes, self.columns)
+        self.values = {name: pc.unique(changes.column(name)).sort() for name in self.columns if _ranged(changes.column(name))}
         if self.keyed:
             _check_distinct(ids.filter(pa.array(diff > 0)), diff[diff > 0], key, what)
             self.ids, self.left = pc.unique(ids), None
@@ -46,6 +61,15 @@ class Leaving:
     @property
     def none(self) -> bool:
         return not len(self.ids)
+
+    def may_be_within(self, ranges: Mapping[str, tuple[Any, Any]]) -> bool:
+        """Whether a file can have such rows, by the least and greatest values of its columns, as far as they are known."""
+        return all(self._meets(name, *ranges[name]) for name in self.columns if name in ranges and name in self.values)
+
+    def _meets(self, name: str, low: Any, high: Any) -> bool:
+        values = self.values[name]
+        place = bisect_left(values, low, key=lambda value: value.as_py())
+        return place < len(values) and bool(values[place].as_py() <= high)
 
     def among(self, ids: pa.Array) -> Rows:
         """Where the rows stand that go, of one file. Each file is asked once."""
@@ -67,6 +91,11 @@ class Leaving:
         if self.left is not None and self.left.any():
             words = f"{self.what} lacks {int(self.left.sum())} rows that the query's result loses"
             raise Failed(words, hint="Somebody changed the table, or it began before the view did: write to an empty one.")
+
+
+def _ranged(column: pa.ChunkedArray) -> bool:
+    """Whether ranges say for certain in which files a value can be: whole numbers and days, without null."""
+    return (pa.types.is_integer(column.type) or pa.types.is_date(column.type)) and not column.null_count
 
 
 def arriving(changes: pa.Table, key: Sequence[str]) -> pa.Table:
