@@ -5,7 +5,7 @@ unless it is called default). Credentials of object stores that it does not say 
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ CREDENTIALS = {
     "AWS_ENDPOINT_URL": "s3.endpoint", "AWS_ACCESS_KEY_ID": "s3.access-key-id", "AWS_SECRET_ACCESS_KEY": "s3.secret-access-key",
     "AWS_SESSION_TOKEN": "s3.session-token", "AWS_REGION": "s3.region",
 }  # fmt: skip
+METADATA = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "100"}
 REFUSING = ("UnauthorizedError", "ForbiddenError", "AuthorizationExpiredError", "OAuthError", "BadRequestError")
 
 
@@ -50,6 +51,11 @@ def _of_a_server(error: Exception) -> bool:
 
 def first_line(error: BaseException) -> str:
     return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def _living(manifests: Callable[[], list[Any]]) -> Callable[[], list[Any]]:
+    """Without those that tell of deleted files only: each commit would add one, and every later reader would open them all."""
+    return lambda: [one for one in manifests() if one.added_files_count != 0 or one.existing_files_count != 0]
 
 
 class IcebergTable:
@@ -89,12 +95,12 @@ class IcebergTable:
             return True
 
     def create(self, schema: Any, partition_by: Sequence[str], properties: Mapping[str, str]) -> None:
-        """An empty table, and its namespace. If somebody else was faster, theirs is loaded."""
+        """An empty table, and its namespace. If somebody else was faster, theirs is loaded. Old files of metadata are not kept for ever."""
         errors = pyiceberg("exceptions", self.what)
         with talking(self.what):
             try:
                 self.catalog.create_namespace_if_not_exists(self.name.rpartition(".")[0])
-                with self.catalog.create_table_transaction(self.name, schema, properties=dict(properties)) as transaction:
+                with self.catalog.create_table_transaction(self.name, schema, properties={**METADATA, **properties}) as transaction:
                     if partition_by:
                         with transaction.update_spec() as spec:
                             for column in partition_by:
@@ -108,13 +114,13 @@ class IcebergTable:
         errors, update = pyiceberg("exceptions", self.what), pyiceberg("table.update", self.what)
         snapshots = pyiceberg("table.snapshots", self.what)
         with talking(self.what):
-            transaction = self.table.transaction()
-            begun = transaction.update_snapshot(snapshot_properties=dict(said))
+            begun = self._transaction().update_snapshot(snapshot_properties=dict(said))
             producer = begun.overwrite() if removed else begun.fast_append()
             for file in added:
                 producer.append_data_file(file)
             for file in removed:
                 producer.delete_data_file(file)
+            producer._existing_manifests = _living(producer._existing_manifests)
             updates, requirements = producer._commit()
             if moves_only:
                 summary = updates[0].snapshot.summary.model_copy(update={"operation": snapshots.Operation.REPLACE})
@@ -128,6 +134,12 @@ class IcebergTable:
                 return False
             self.table.refresh()
         return True
+
+    def _transaction(self) -> Any:
+        """One that nothing is staged in: pyiceberg's own copies all the metadata, with every snapshot, each time that it looks at it."""
+        found = pyiceberg("table", self.what).Transaction
+        still = type("Transaction", (found,), {"table_metadata": property(lambda transaction: transaction._table.metadata)})
+        return still(self.table)
 
     def history(self) -> Iterator[Any]:
         """Snapshots from the newest back, as far as they are kept."""

@@ -24,7 +24,8 @@ def delta(uri: str | Path, appendOnly: bool | None = None, maxBytesPerTrigger: i
     of at most about `maxBytesPerTrigger`, but always one. What `vacuum` takes before it was read ends the run. Needs the extra:
     pip install 'nosync[delta]'.
 
-    >>> flow.source("orders", ns.delta("s3://lake/orders"))
+    >>> ns.delta("s3://lake/orders")
+    ns.delta("s3://lake/orders")
     """
     address = address_of(uri)
     what = f'Delta table "{address}"'

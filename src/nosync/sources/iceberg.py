@@ -45,7 +45,8 @@ def iceberg(
     has whole snapshots, of at most about `maxBytesPerTrigger`, but always one. A snapshot that expires before it was read ends the run.
     Needs the extra: pip install 'nosync[iceberg]'.
 
-    >>> flow.source("orders", ns.iceberg({"type": "rest", "uri": "http://catalog:8181"}, "shop.orders"))
+    >>> ns.iceberg({"type": "rest", "uri": "http://catalog:8181"}, "shop.orders")
+    ns.iceberg("shop.orders")
     """
     what = f'Iceberg table "{table}"'
     pyiceberg("catalog", what)
