@@ -5,9 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import nosync as ns
+from nosync.journal.chain import read_chain
+from nosync.journal.entries import GivenUp
+from nosync.journal.image import Image
+from nosync.journal.past import TieredReader, past_records
 from nosync.runtime.starting import begin
 from nosync.runtime.stepping import Stepping
 from nosync.spark.ways import Ways
+from nosync.store.disk import LocalDisk
 
 NEVER_WIDE, ALWAYS_WIDE = 1 << 60, 0
 
@@ -42,9 +47,23 @@ def _merged(layer: Any) -> Any:
 
 
 def checksums(home: Path) -> dict[tuple[str, int, int], str]:
-    """What was written by epochs (merges left out), by trace, range and epoch."""
-    layers = [layer for layer in ns.open(home).image.layers() if layer.upper == layer.lower + 1]
+    """What was written by epochs (merges left out), by trace, range and epoch; also what was given up since."""
+    disk = LocalDisk(home)
+    chain, image = read_chain(disk), Image()
+    for record in (*past_records(TieredReader(disk, None), chain.base), *chain.records):
+        for entry in record.entries:
+            if not isinstance(entry, GivenUp):
+                image.apply(record.number, entry)
+    layers = [layer for layer in image.layers() if layer.upper == layer.lower + 1]
     return {(layer.trace, layer.range, layer.lower): layer.checksum for layer in layers}
+
+
+def readable(home: Path) -> dict[int, dict[str, list[str]]]:
+    """`contents` as of each epoch that is kept; refuses to find none."""
+    opened = ns.open(home)
+    found = {epoch: contents(home, epoch) for epoch in range(1, opened.epoch + 1) if epoch in opened.image.kept}
+    assert found
+    return found
 
 
 def contents(home: Path, at: int | None = None) -> dict[str, list[str]]:

@@ -26,7 +26,7 @@ from tests.crash.driver import suffering_flow
 from tests.crash.orders import feed, judge
 from tests.crash.processes import environment, kill_all, kill_one, started
 from tests.crash.waiting import until
-from tests.metamorphic import checksums
+from tests.metamorphic import checksums, readable
 
 FINISH_SECONDS = 900
 DRIVER = ("driver", "early", "recovering")
@@ -158,6 +158,7 @@ def check_replay(spark: SparkSession, place: Path) -> None:
     with flow.start(home=again / "home", shards=2) as run:
         run.processAllAvailable()
     assert checksums(again / "home") == checksums(place / "home")
+    assert readable(again / "home") == readable(place / "home")
     for folder in ("safe", "computed"):
         names = sorted(file.name for file in (again / folder).glob("*.parquet"))
         assert sorted(file.name for file in (place / folder).glob("*.parquet")) == names

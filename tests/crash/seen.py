@@ -18,7 +18,8 @@ from nosync.model.errors import NotInHistory
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import LayerInfo
 from nosync.model.store import Remote
-from nosync.state.layer import Layer, open_layer, verify
+from nosync.state.layer import Layer, verify
+from nosync.state.versions import open_as_of
 from nosync.store.disk import LocalDisk
 from tests.crash.answers import VIEWS, Row, answers, counted
 
@@ -77,7 +78,7 @@ class Seen:
 
     def _layer(self, layer: LayerInfo) -> Layer:
         if self.disk is not None and self.disk.exists(layer.path):
-            return verify(open_layer(self.disk.root, layer))
+            return verify(open_as_of(self.disk.root, layer))
         if not self.cache.exists(layer.path) and not self.remote.download(layer.path, self.cache):
             raise NotInHistory(f"{layer.path} is neither in the home nor on the remote")  # several epochs went there as one layer
-        return verify(open_layer(self.cache.root, layer))
+        return verify(open_as_of(self.cache.root, layer))

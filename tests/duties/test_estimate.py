@@ -10,8 +10,7 @@ from nosync.journal.chain import read_chain
 from nosync.journal.entries import Computed, Declared, Merged, Opened
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
-from nosync.journal.names import LAYERS, RECORDS, SEGMENTS, layer_path
-from nosync.journal.past import TieredReader, whole_image
+from nosync.journal.names import LAYERS, RECORDS, layer_path
 from nosync.model.estimate import AT_ONCE, LEAST_RECORDS, Effort, Meter, Pace, allowance, seconds_for
 from nosync.model.hash_range import ALL_HASHES
 from nosync.model.identifiers import TraceName
@@ -94,13 +93,13 @@ class Flow:
         self.journal.flush()
 
 
-@pytest.mark.parametrize("within", [None, 20.0])
+@pytest.mark.parametrize("within", [None, 10.0])
 def test_an_aim_is_held_to_by_rolling_up_and_merging_earlier(tmp_path: Path, within: float | None) -> None:
     flow = Flow(tmp_path, within)
     flow.run(150)
     estimate = flow.upkeep.estimate
     assert estimate is not None and estimate.kept
-    assert (estimate.seconds <= 20.0) == (within is not None)
+    assert (estimate.seconds <= 10.0) == (within is not None)
     read = len(flow.remote.sizes(RECORDS))
     assert (read <= 2 * LEAST_RECORDS) == (within is not None)
     assert estimate.effort.records in range(read - 2, read + 3) and estimate.effort.layers <= len(flow.remote.sizes(LAYERS))
@@ -123,17 +122,8 @@ def test_the_estimate_counts_all_that_a_start_on_an_empty_home_reads(tmp_path: P
     flow.upkeep.roller.every = 40
     flow.run(150)
     estimate, chain = flow.upkeep.estimate, read_chain(flow.remote)
-    assert estimate is not None and chain.base and fetched(flow, chain.image()) is None  # it asks for the whole past
-    found = fetched(flow, whole_image(TieredReader(flow.remote), chain.base, chain.records))
-    assert found is not None and not found.jobs and len(found.fetch) == estimate.effort.layers
-    objects = len(flow.remote.sizes(RECORDS)) + len(flow.remote.sizes(SEGMENTS))
+    found = fetched(flow, chain.image())
+    assert estimate is not None and chain.base and found is not None and not found.jobs  # it needs no past
+    assert len(found.fetch) == estimate.effort.layers
+    objects = len(flow.remote.sizes(RECORDS))
     assert estimate.effort.records in range(objects - 2, objects + 3)
-
-
-def test_with_an_aim_a_start_on_an_empty_home_needs_no_past(tmp_path: Path) -> None:
-    flow = Flow(tmp_path, 20.0)
-    flow.run(150)
-    estimate, image = flow.upkeep.estimate, read_chain(flow.remote).image()
-    found = fetched(flow, image)
-    assert estimate is not None and image.since > 100
-    assert found is not None and not found.jobs and len(found.fetch) == estimate.effort.layers

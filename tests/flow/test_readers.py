@@ -97,7 +97,7 @@ def test_the_past_is_read_at_home_when_the_remote_hangs_and_no_epoch_waits_for_a
             rows.add([(x,)])
             run.processAllAvailable()
             moments.append(datetime.now(UTC))
-        until(lambda: run._loop.tending.wake() or stepping.image.since > 2)
+        until(lambda: run._loop.tending.wake() or min(stepping.image.opened, default=9) > 2)
         network.cut = True
         rows.add([(5,)])
         run.processAllAvailable()
@@ -107,7 +107,7 @@ def test_the_past_is_read_at_home_when_the_remote_hangs_and_no_epoch_waits_for_a
         with pytest.raises(ns.NotInHistory, match="no epoch had been opened"):
             run.view("all", at="2001-01-01 00:00")
         shutil.rmtree(home / "journal" / "segments")
-        asking = threading.Thread(target=pytest.raises, args=(ns.Unavailable, run.view, "all", 2))
+        asking = threading.Thread(target=pytest.raises, args=(ns.Unavailable, run.view, "all", "2001-01-01 00:00"))
         asking.start()
         rows.add([(6,)])
         run.processAllAvailable()

@@ -62,7 +62,6 @@ def test_small_layers_are_read_where_the_merged_one_was_lost(image: Image, tmp_p
 
 
 def test_a_layer_that_was_merged_long_after_its_epochs_is_read_in_their_place(tmp_path: Path) -> None:
-    """The journal is rolled up twice: what it says as of epoch 4 knows nothing of the merge."""
     remote, disk = open_remote(f"memory://{uuid4().hex}"), LocalDisk(tmp_path, fsync=lambda descriptor: None)
     journal = Journal(disk, remote, Runner(1, "host", "boot", 0.0, "00000001"))
     roller = Roller(journal, disk, remote, every=2)

@@ -157,18 +157,11 @@ def test_what_is_forgotten_changes_no_answer_from_there_on(seed: int) -> None:
         model.next()
     image, keep_from = model.image.copy(), model.chance.randrange(1, model.image.epoch + 2)
     image.forget_past(keep_from)
-    assert image.since == keep_from - 1
     for known in (image.opened, image.opened_in, image.computed, image.computed_in):
         assert {*known} == {*range(keep_from, image.epoch + 1)}
-    for at in range(image.since, image.epoch + 1):
+    for at in range(image.epoch + 1):
         assert changes_in(model, image, at) == changes_in(model, model.image, at)
-    needed = {
-        one.path for at in (image.since, image.epoch) for parts in model.covers(at).values() for found in parts.values() for one in found
-    }
-    assert {one.path for one in image.layers()} == needed | {one.path for one in model.layers if one.lower >= keep_from}
-    image.forget_past(max(1, keep_from - 5))
-    assert image.since == keep_from - 1  # what was forgotten once does not come back
-    assert model.image.since == 0 and sorted(one.path for one in model.image.layers()) == sorted(one.path for one in model.layers)
+    assert sorted(one.path for one in image.layers()) == sorted(one.path for one in model.layers)
 
 
 def everything() -> Image:
@@ -187,6 +180,8 @@ def everything() -> Image:
             Trimmed("s", 2, 1),
             Skipped("s", {"f": 3}, 0.0),
             Swept(7, 2),
+            Keeping("2 epochs"),
+            Pinned("before", 1),
             Thinned(2, (1,)),
             Keeping("all for 1d"),
             Pinned("report", 3),
@@ -200,7 +195,7 @@ def everything() -> Image:
 
 def test_a_roll_up_says_the_whole_image() -> None:
     image = everything()
-    empty = [name for name, value in vars(image).items() if not value and name != "since"]
+    empty = [name for name, value in vars(image).items() if not value]
     assert not empty and from_text(json.loads(json.dumps(to_text(image), default=str))) == image
     assert from_text(json.loads(json.dumps(to_text(Image()), default=str))) == Image()
 

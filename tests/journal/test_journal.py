@@ -9,6 +9,7 @@ from nosync.journal.entries import (
     Computed,
     Declared,
     Entry,
+    GivenUp,
     Keeping,
     Merged,
     Opened,
@@ -30,7 +31,7 @@ from nosync.journal.entries import (
 from nosync.journal.image import Image, fold
 from nosync.journal.journal import Journal
 from nosync.journal.names import record_name
-from nosync.journal.past import TieredReader, image_at, openings, recent_image, whole_image
+from nosync.journal.past import TieredReader, openings, whole_image
 from nosync.journal.record import FIRST, decode, encode
 from nosync.journal.rolling import Roller
 from nosync.model.errors import Corrupt, Fenced, Invalid
@@ -67,6 +68,7 @@ ENTRIES: list[Entry] = [
     Pinned("before", 1),
     Thinned(2, (1,)),
     Unpinned("before"),
+    GivenUp((layer(2, 3, shard=1).path,)),
     Restored((layer(1, 3).path,), (layer(1, 3, name="again"),)),
     RolledBack(2),
 ]
@@ -223,27 +225,17 @@ def test_any_epoch_is_known_after_rolling_up(tmp_path: Path) -> None:
     plain, rolled = grown(tmp_path / "plain", 40, 10**9), grown(tmp_path / "rolled", 40, 10)
     reader = TieredReader(rolled.disk)
     for epoch in range(1, 41):
-        image = image_at(reader, rolled.image, rolled.base, epoch)
-        covered = [range(one.lower, one.upper) for one in image.covers("v/aggregate", epoch)[HALVES[0]]]
+        covered = [range(one.lower, one.upper) for one in rolled.image.covers("v/aggregate", epoch)[HALVES[0]]]
         assert sorted(number for some in covered for number in some) == list(range(1, epoch + 1))
     known = openings(reader, rolled.base, rolled.after(rolled.base))
     assert [entry.epoch for entry in known] == list(range(1, 41))
     assert whole_image(reader, rolled.base, rolled.after(rolled.base)).traces == plain.image.traces
 
 
-def test_the_recent_past_knows_all_layers_of_the_epochs_it_speaks_of(tmp_path: Path) -> None:
-    plain, rolled = grown(tmp_path / "plain", 60, 10**9), grown(tmp_path / "rolled", 60, 10)
-    for segments in (1, 3, 100):
-        image = recent_image(TieredReader(rolled.disk), rolled.base, rolled.after(rolled.base), segments)
-        late = {one.path for one in plain.image.layers() if one.lower > image.since}
-        assert {one.path for one in image.layers() if one.lower > image.since} == late
-        assert image.epoch == 60 and (image.since == 0) == (segments == 100)
-
-
 def test_a_long_running_image_stays_small(tmp_path: Path) -> None:
     journal = grown(tmp_path, 400, 10)
     assert len(journal.image.seen) < 40
-    assert len(journal.image.opened) < 20 and len(journal.image.layers()) < 20 and len(journal.recent) < 30
+    assert len(journal.image.opened) < 20 and len(journal.recent) < 30
 
 
 def test_the_image_sums_rows_and_places_layers() -> None:

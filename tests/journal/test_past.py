@@ -10,7 +10,7 @@ import pytest
 from nosync.journal.entries import Computed, Merged, Opened
 from nosync.journal.journal import Journal
 from nosync.journal.names import SEGMENTS
-from nosync.journal.past import TieredReader, image_at, openings, recent_image, rolled_openings_of, whole_image, whole_segments
+from nosync.journal.past import TieredReader, openings, rolled_openings_of, whole_image, whole_segments
 from nosync.journal.rolling import Roller
 from nosync.journal.taken import next_tile, taken_from
 from nosync.model.errors import Corrupt, Unavailable
@@ -50,11 +50,7 @@ def late(journal: Journal) -> list[Any]:
 
 
 READERS: dict[str, Callable[[Journal, TieredReader], Any]] = {
-    "a view of an old epoch": lambda journal, reader: [
-        image_at(reader, *journal.snapshot(), epoch).covers("v", epoch)[ALL_HASHES] for epoch in (3, 20, 39)
-    ],
     "everything": lambda journal, reader: whole_image(reader, journal.base, late(journal)).traces,
-    "the recent past": lambda journal, reader: recent_image(reader, journal.base, late(journal), 2).traces,
     "all openings": lambda journal, reader: openings(reader, journal.base, late(journal)),
     "some openings": lambda journal, reader: rolled_openings_of(reader, journal.base, {5, 17}, 2),
     "what was taken": lambda journal, reader: taken_from(["s"], reader, journal.base, late(journal), {})["s"].latest,
@@ -78,12 +74,6 @@ def test_what_the_home_lacks_is_read_from_the_remote(journal: Journal, read: Cal
     assert read(journal, TieredReader(journal.disk, journal.remote)) == known
 
 
-def test_an_old_epoch_is_read_without_what_came_long_after_it(journal: Journal) -> None:
-    for name in sorted(journal.disk.sizes(SEGMENTS))[3:-1]:
-        journal.disk.replace(name, b"torn")
-    assert image_at(TieredReader(journal.disk), *journal.snapshot(), 3).covers("v", 3)[ALL_HASHES]
-
-
 def test_epochs_that_came_while_the_tiers_lagged_behind_a_roll_up_are_read_as_of_themselves(tmp_path: Path) -> None:
     """What is rolled up was chosen long before: since then epochs went on, and a merged layer stands for all of them."""
     journal = Journal(LocalDisk(tmp_path, fsync=lambda descriptor: None), None, Runner(1, "host", "boot", 0.0, "00000001"))
@@ -95,8 +85,7 @@ def test_epochs_that_came_while_the_tiers_lagged_behind_a_roll_up_are_read_as_of
     journal.append(Merged(diffs(1, 21)))
     assert roller.step(journal.number) and journal.base < 20
     for epoch in range(1, 20):
-        image, base = journal.snapshot()
-        found = image_at(TieredReader(journal.disk), image, base, epoch).covers("v", epoch)[ALL_HASHES]
+        found = journal.image.covers("v", epoch)[ALL_HASHES]
         assert sorted(layer.lower for layer in found) == list(range(1, epoch + 1))
 
 
@@ -107,7 +96,7 @@ def test_who_reads_the_past_holds_up_nobody(journal: Journal) -> None:
     assert (image.last_opened, journal.image.last_opened, base) == (40, 41, journal.base)
 
 
-READERS_OF_RECORDS = ("everything", "the recent past", "all openings", "some openings", "what was taken")
+READERS_OF_RECORDS = ("everything", "all openings", "some openings", "what was taken")
 
 
 @pytest.mark.parametrize("read", [READERS[name] for name in READERS_OF_RECORDS], ids=READERS_OF_RECORDS)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from nosync.duties.merging import next_merges
+from nosync.duties.merging import due_merges
 from nosync.duties.upkeep import Upkeep
 from nosync.history.home import Past, covers_at
 from nosync.history.record import ViewRecord
@@ -93,7 +93,7 @@ def test_leftovers_are_swept_up_to_the_boundary_of_the_rule(flow: Flow) -> None:
     given_up, kept = layer("v", EPOCHS - 10).path, layer("v", EPOCHS - 9).path
     for name in (given_up, kept):
         flow.disk.replace(name, b"of an attempt that was repeated")
-    flow.upkeep.look_for_orphans(far=False)
+    flow.upkeep.look_for_orphans()
     assert flow.upkeep.sweepers[0].due == [given_up]
 
 
@@ -105,7 +105,7 @@ def test_of_equally_long_covers_that_is_merged_first_whose_inputs_may_go() -> No
     for kept, trace in ((Kept(), "w"), (Kept(5), "v"), (Kept(9, (2,)), "w")):
         image = _ordered(fold(entries), recent_first)
         image.kept = kept
-        (order,) = next_merges(image)
+        (order,) = due_merges(image)[0]
         assert {text["trace"] for text in order["layers"]} == {trace}  # type: ignore[attr-defined]
 
 

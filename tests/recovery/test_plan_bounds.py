@@ -90,19 +90,8 @@ def found_in(image: Image, *gone: str) -> tuple[LayerInfo, ...]:
 def test_a_merged_layer_whose_inputs_are_all_known_is_not_missed() -> None:
     image = history(4, Merged(layer("a", 0, 3, 5)), DELIVERED)
     image.forget_past(4)
-    assert image.since == 3
     found = planned(image, everything(image) - {"a/0/3-5"})
     assert found is not None and found.jobs == () and found.missing == ()
-
-
-def test_a_merged_layer_whose_inputs_were_forgotten_is_missed_once() -> None:
-    image = history(4, Merged(layer("a", 0, 1, 3)), Merged(layer("a", 0, 1, 5)), DELIVERED)
-    image.forget_past(4)
-    gone = {"a/0/1-5", "a/0/3-4"}
-    assert planned(image, everything(image) - gone) is None  # the openings were forgotten too: the whole past must be read
-    forgetful = Shape(SHAPE.feeders, SHAPE.sinks, policy=GAP)
-    found = planned(image, everything(image) - gone, shape=forgetful)
-    assert found is not None and [one.path for one in found.missing] == ["a/0/3-4", "a/0/1-5"]
 
 
 def test_what_the_policy_forgets_is_neither_recomputed_nor_missed_for_ever() -> None:

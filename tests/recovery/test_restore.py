@@ -7,14 +7,11 @@ import pytest
 
 from nosync.journal.entries import Merged
 from nosync.journal.journal import Journal
-from nosync.journal.past import TieredReader, whole_image
 from nosync.model.engine import Outcome
 from nosync.model.errors import Corrupt
 from nosync.model.run import Runner
 from nosync.model.shards import shard_ranges
-from nosync.recovery.plan import plan
 from nosync.recovery.restore import Recovered, recover
-from nosync.recovery.survey import Survey
 from nosync.recovery.suspicion import suspected
 from nosync.runtime.epochs import Epochs
 from nosync.state.leaves import leaf_layers
@@ -77,19 +74,6 @@ def test_a_layer_without_a_file_makes_room_for_what_is_computed_again() -> None:
     recover(journal, disk, None, engine, SHAPE, engine.verify, doubted)
     assert engine.state("totals", lambda name: journal.image.covers(name, 2)) == {1: 1, 3: 3}
     assert leaves[1].path not in {layer.path for layer in journal.image.layers()}
-
-
-def test_a_merged_layer_whose_inputs_were_forgotten_is_missed() -> None:
-    disk, journal, engine = grown(1, 3, 5)
-    merged = engine.merge(sorted(journal.image.traces["totals"][HALVES[1]], key=lambda layer: -layer.lower))
-    journal.append(Merged(merged))
-    journal.image.forget_past(4)
-    assert {layer.lower for layer in journal.image.traces["totals"][HALVES[1]]} == {1}
-    del disk.files[merged.path]
-    survey = Survey(frozenset(disk.files), frozenset())
-    assert plan(journal.image, survey, SHAPE) is None  # which asks for the whole past
-    lacking = plan(whole_image(TieredReader(disk), 0, journal.after(0)), survey, SHAPE)
-    assert lacking is not None and not lacking.missing  # where the inputs are
 
 
 def test_epochs_that_cancel_out_are_recomputed_to_nothing_and_not_to_what_is_left_of_them() -> None:

@@ -22,6 +22,7 @@ from nosync.journal.entries import (
     Computed,
     Declared,
     Entry,
+    GivenUp,
     Keeping,
     Merged,
     Opened,
@@ -82,6 +83,7 @@ ENTRIES: list[Entry] = [
     Rescaled(2, 3, 0.0),
     Thinned(2, (1,)),
     Unpinned("before"),
+    GivenUp((LAYER.path,)),
     RolledBack(1),
 ]
 

@@ -21,10 +21,9 @@ from nosync.recovery.restore import Recovered, unreported
 from nosync.runtime.change import difference
 from nosync.runtime.takeover import Change, Taking
 
-from .ending import events_of
 from .history import History
 from .life import Life
-from .program import HALVES, DictEngine, Sink
+from .program import HALVES, DictEngine, Sink, events_of
 from .world import Broken, World
 
 

@@ -8,7 +8,8 @@ from nosync.journal.entries import Opened
 from nosync.journal.names import RECORDS, numbers_in
 from nosync.model.errors import Corrupt, Fenced
 
-from .program import HALVES, expected
+from .keeping import SECONDS, check_few, check_kept
+from .program import HALVES, events_of, expected
 from .world import Broken
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def settle(history: History) -> None:
         history.drop(history.life)
     for host in history.hosts:
         host.heal()
+    history.world.seconds += 2 * SECONDS  # nobody reads any more
     _work_alone(history)
     down = history.world.random.choice((None, None, *history.sinks))
     for name, sink in history.sinks.items():
@@ -145,6 +147,8 @@ def check_end(history: History, life: Life) -> None:
     _check_trimmed(history, life, known)
     _check_rolled(history, life)
     check_now(history, life, known)
+    check_kept(history, life, known)
+    check_few(life)
     check_answers(history, known)
 
 
@@ -216,9 +220,3 @@ def check_now(history: History, life: Life, known: list[Opened]) -> None:
         rolled = sum(sum(life.engine.read(layer).values()) for layer in image.covers("rolls", image.epoch).get(HALVES[0], ()))
         if luck != rolled:
             raise Broken(f"{rolled} was rolled, not {luck}")
-
-
-def events_of(history: History, opened: Opened) -> list[int]:
-    """All that an epoch took, trimmed or not."""
-    slice = opened.slices.get("lasting", {"first": 0, "last": 0})
-    return [*history.lasting.events[slice["first"] : slice["last"]], *(row for name in opened.files for row in history.written[name])]

@@ -4,27 +4,31 @@ are full or lost; links that are cut; sinks that stall. Every promise is checked
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
+from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 from nosync.journal.chain import read_chain
 from nosync.journal.names import run_name
 from nosync.model.errors import Corrupt, Fenced, Invalid, OutcomeUnknown, Unavailable
 from nosync.recovery.restore import Recovered
 from nosync.recovery.suspicion import suspect
+from nosync.state.spine import plan_merge
 
 from .ending import check_end, settle
+from .keeping import Coarse, Reader, look_at_readers
 from .life import Life
 from .parsing import parsed_once
-from .places import Away, File, Host, Link, Peek
+from .places import Away, File, Host, Link, Peek, facts_of
 from .program import Sink
 from .promises import Promises
-from .read_back import read_back
+from .read_back import look_back, read_back
 from .rot import rot
 from .sources import Lasting
 from .world import Broken, Crash, World
 
+NARROW = partial(plan_merge, fan_in=3, width=2, floor_rows=1)
 PASSING = (Unavailable, OutcomeUnknown)
 
 
@@ -52,7 +56,11 @@ class History:
         self.life: Life | None = None
         self.lives: list[Life] = []
         self.promises = Promises(self)
-        self.rotten = False
+        self.rotten = self.repaired = False
+        self.rule = chance.choice((None, Coarse(1, 1000), Coarse(2, 3), Coarse(6, 4)))
+        self.readers: list[Reader] = []
+        self.at_once, self.erased = seed % 3 * 8 + 1, 0  # layers that are given up in one record, and those that are gone by now
+        self.slow = ("", "layers", "host", "merger", "tidy")[seed % 5]  # this duty has to wait for long
         self.rates = chance.choice((0.0, 0.02, 0.1)), chance.choice((0.0, 0.01, 0.03)), chance.choice((0.0, 0.02, 0.1, 0.3))
         self.pace = 3 if self.rates[2] else 1  # pieces of steps, or whole ones
         self.world.late_writes = chance.random() < 0.5
@@ -82,7 +90,7 @@ class History:
         the remote.
         """
         texts = [file.content if isinstance(file, File) else file for file in found]
-        process = next((int(known["process"]) for text in texts if (known := _facts(text))), 0)
+        process = next((int(known["process"]) for text in texts if (known := facts_of(text))), 0)
         host = self.places.get(process, self.host)
         if host is not self.host:
             self.host = host
@@ -100,7 +108,9 @@ class History:
     def run(self, steps: int) -> None:
         """Trouble all along; then a last run without any, which must bring everything home."""
         world = self.world
-        with world.tasks.locks(), parsed_once():
+        folding = patch.multiple("nosync.state.folding", LEAVES=3, FEW_VERSIONS=2, plan_merge=NARROW)
+        giving_up = patch.multiple("nosync.duties.compacting", AT_ONCE=self.at_once, EPOCHS_BETWEEN=1)
+        with world.tasks.locks(), parsed_once(), folding, giving_up:
             try:
                 world.faults, world.crashes, world.switches = self.rates
                 for _ in range(steps):
@@ -124,8 +134,8 @@ class History:
             self.world.events[name] += self.events[name]()
         if chance.random() < 0.01:
             self.fail(self.host)
-        if chance.random() < 0.02:
-            read_back(self)
+        look_back(self)
+        look_at_readers(self, 0.05)
         others = [life for life in self.lives if life is not self.life]
         if others and chance.random() < 5 * self.restless:
             self.act(chance.choice(others), chance.choice((1, 4, 16)))
@@ -317,6 +327,7 @@ class History:
                     self.guarded(life, lambda name=name: life.go_on(name))
                 if name not in life.tasks:
                     break
+        look_at_readers(self, 0.2)
 
     def check_recovery(self, done: Recovered) -> None:
         self.promises.check_recovery(done)
@@ -329,13 +340,6 @@ class History:
 
     def check_trim(self, life: Life, slice: dict[str, Any]) -> None:
         self.promises.check_trim(life, slice)
-
-
-def _facts(text: bytes) -> dict[str, Any]:
-    """Of a run, unless its file was torn."""
-    with suppress(ValueError):
-        return dict(json.loads(text))
-    return {}
 
 
 def simulate(seed: int, steps: int = 60) -> World:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from nosync.duties.merging import due_folds
 from nosync.duties.upkeep import Upkeep
-from nosync.journal.entries import Merged
+from nosync.journal.entries import Declared, Merged
+from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.journal.past import TieredReader
 from nosync.journal.taken import taken_from
@@ -20,11 +22,13 @@ from nosync.recovery.restore import recover
 from nosync.recovery.survey import doubtful
 from nosync.recovery.suspicion import cleared, suspected
 from nosync.runtime.epochs import Epochs
+from nosync.state.cover import pieces
 from nosync.state.spine import Level, levels, merges_of, plan_merge
 from nosync.tiers.host import synced_number
 
+from .keeping import hold
 from .places import Host, Link
-from .program import HALVES, DictEngine, Sink, shape_of
+from .program import HALVES, SINKS, DictEngine, Sink, shape_of
 from .sources import Fleeting, LastingReader
 from .tasks import Task
 from .world import Broken, Crash
@@ -32,6 +36,7 @@ from .world import Broken, Crash
 if TYPE_CHECKING:
     from .history import History
 
+Merge = tuple[tuple[Level, ...], bool]
 MARKS_OF = {"lasting": lambda slice: [str(slice["last"])]}
 MERGED = ("totals", "parities", "rows", "pairs", "luck")
 
@@ -58,6 +63,7 @@ class Life:
         doubted = doubtful(journal.chain, synced_number(self.disk, journal.chain), self.host.boot) | suspected(self.disk, journal.image)
         done = recover(journal, self.disk, self.remote, self.engine, self.shape(), self.engine.verify, doubted)
         cleared(self.disk)
+        history.repaired |= bool(done.recomputed or done.fetched or done.rolled_back or done.missing_from)
         if self.current:
             history.check_recovery(done)
         self.take_over()
@@ -69,12 +75,13 @@ class Life:
         policy = LogStructured(most_layers=3, patience_seconds=history.patience)
         self.upkeep = Upkeep(
             journal, self.disk, self.remote, {name: sink.release for name, sink in self.sinks().items()}, self, trims, policy=policy,
-            roll_records=history.roll, trim_batch=2, marks_of=MARKS_OF, clock=self.world.clock,
+            roll_records=history.roll, trim_batch=2, marks_of=MARKS_OF, retention=history.rule, verify=self.engine.verify,
+            clock=self.world.clock, now=self.world.clock,
         )  # fmt: skip
         if self.upkeep.layers is not None and self.upkeep.records is not None:
             self.upkeep.layers.clock = self.upkeep.records.clock = self.world.clock
         self.merged: list[LayerInfo] = []
-        self.to_merge: tuple[Level, ...] | None = None
+        self.to_merge: Merge | dict[str, Any] | None = None
         duties: dict[str, Callable[[], object]] = dict(self.upkeep.duties())
         self.threads = {"stream": self.stream, "opener": self.epochs.open_ahead, "merger": self.merge, "sweep": self.sweep, **duties}
         self.ready = True
@@ -97,7 +104,11 @@ class Life:
         return self.history.sinks
 
     def take_over(self) -> None:
-        """For programs that change: after recovery, before anything else."""
+        """After recovery, before anything else."""
+        assert self.journal is not None
+        if self.journal.image.declared is None:
+            sinks = {name: {"trace": trace} for trace, name in SINKS.items()}
+            self.journal.append(Declared("f", 2, {}, {}, {}, sinks))
 
     def position(self, journal: Journal) -> int:
         """Where the source goes on, from the summary; it must be what all openings say."""
@@ -139,18 +150,28 @@ class Life:
             self.journal.append(Merged(self.merged.pop()))
         worked = self.epochs.step() is not None
         if self.to_merge is None and not self.merged:
-            self.to_merge = next(self.mergeable(), None)
+            self.to_merge = self._due(self.journal.image)
         return worked or self.to_merge is not None
 
-    def mergeable(self) -> Iterator[tuple[Level, ...]]:
-        """What may be merged."""
+    def _due(self, image: Image) -> Merge | dict[str, Any] | None:
+        """Something to merge or to fold."""
+        merge = next(self.mergeable(), None)
+        if merge is not None and self.world.random.random() < 0.5:
+            return merge
+        parts = [(trace, held) for trace in MERGED for held in pieces(image.traces.get(trace, {}))]
+        folds = due_folds(image, self.upkeep.may_go(image.epoch), parts)
+        return next((fold for fold in folds if all(layer["path"] in self.disk.files for layer in fold["layers"])), merge)
+
+    def mergeable(self) -> Iterator[Merge]:
+        """What may be merged, and whether nothing lies beneath."""
         assert self.journal is not None
         for trace in MERGED:
             covers = self.journal.image.newest.get(trace, {})
             for held in self.ranges_of(trace, covers):
-                chosen = plan_merge(levels(covers, held), fan_in=3, width=2, floor_rows=1)
+                known = levels(covers, held)
+                chosen = plan_merge(known, fan_in=3, width=2, floor_rows=1)
                 if chosen and merges_of(chosen):
-                    yield chosen
+                    yield chosen, chosen[-1] == known[-1]
 
     def ranges_of(self, trace: str, covers: Covers) -> Iterable[HashRange]:
         return covers
@@ -159,23 +180,32 @@ class Life:
         """Another process does this; the stream hears of it later."""
         if self.to_merge is None:
             return False
-        self.merged += [self.engine.merge_slices(slices, held) for held, slices in merges_of(self.to_merge)]
+        chosen = self.to_merge
+        if not isinstance(chosen, dict):
+            layers, bottom = chosen
+            self.merged += [self.engine.merge_slices(slices, held, bottom) for held, slices in merges_of(layers)]
+        elif all(text["path"] in self.disk.files for text in chosen["layers"]):  # else they were given up meanwhile
+            self.merged.append(self.engine.fold(chosen))
+            self.world.events["fold"] += 1
         self.to_merge = None
         return True
 
     def sweep(self) -> None:
-        self.upkeep.look_for_orphans(far=self.world.random.random() < 0.5)
+        self.upkeep.look_for_orphans()
 
     def burst(self) -> None:
         """Some thread goes on until it hands over, or comes to the end of its step."""
         chance = self.world.random
         if self.ready and chance.random() < 0.3:
             self.fleeting.offer(chance.randrange(100))
+        if self.ready and self.current and chance.random() < 0.02 and self.journal is not None and self.journal.lock.owner is None:
+            hold(self)
         names = [name for name in self.threads if self._can_go_on(name)]
         if "stream" in names:
             names.append("stream")
-        if "sweep" in names and chance.random() > 0.2:
-            names.remove("sweep")
+        for seldom in ("sweep", self.history.slow):
+            if seldom in names and chance.random() > 0.2:
+                names.remove(seldom)
         if names:
             self.go_on(chance.choice(names))
 

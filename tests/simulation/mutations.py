@@ -5,12 +5,16 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from nosync.duties import release, trimming, upkeep
+from nosync.duties import compacting, release, trimming, upkeep
+from nosync.duties.compacting import Compactor
 from nosync.journal import chain
 from nosync.journal.journal import Journal
 from nosync.journal.names import RECORDS, RUNS
 from nosync.journal.rolling import Roller
+from nosync.model.identifiers import Epoch
 from nosync.model.policies.log_structured import LogStructured
+from nosync.model.retention import Kept
+from nosync.tiers.leases import Lease, Leases
 from nosync.tiers.sweeper import Sweeper
 
 from . import life
@@ -38,17 +42,17 @@ def _blind(kind: type, method: str, when: Callable[[str], bool], answer: Any) ->
     return patch.object(kind, method, changed)
 
 
-@mutation(23)
+@mutation(70)
 def the_home_is_not_asked_for_newer_runs() -> Any:
     return _blind(Cache, "exists", lambda name: name.startswith(RUNS), lambda *_: False)
 
 
-@mutation(80)
+@mutation(36)
 def the_remote_is_not_asked_for_newer_runs() -> Any:
     return _blind(Link, "exists", lambda name: name.startswith(RUNS), lambda *_: False)
 
 
-@mutation(15)
+@mutation(20)
 def records_overwrite_each_other_in_the_home() -> Any:
     return _blind(Cache, "create", lambda name: name.startswith(RECORDS), lambda self, name, content: self.replace(name, content))
 
@@ -74,17 +78,17 @@ def layers_are_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("layers/"))
 
 
-@mutation(2)
+@mutation(4)
 def folders_of_layers_are_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("layers/"))
 
 
-@mutation(8)
+@mutation(6)
 def input_is_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("input/"))
 
 
-@mutation(52)
+@mutation(6)
 def folders_of_input_are_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("input/"))
 
@@ -109,12 +113,12 @@ def the_folder_of_rollups_is_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("journal/rollups/"))
 
 
-@mutation(24)
+@mutation(13)
 def segments_are_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("journal/segments/"))
 
 
-@mutation(24)
+@mutation(62)
 def the_folder_of_segments_is_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("journal/segments/"))
 
@@ -139,7 +143,7 @@ def torn_layers_are_believed() -> Any:
     return patch.object(life, "doubtful", lambda *_: frozenset())
 
 
-@mutation(61)
+@mutation(56)
 def no_intent_is_recorded_before_a_release() -> Any:
     def intend(self: Any, sink: str, done: int) -> bool:
         due = min(self.due(sink), done + 1)
@@ -149,7 +153,7 @@ def no_intent_is_recorded_before_a_release() -> Any:
     return _both(patch.object(release.Releaser, "_intend", intend), patch.object(Journal, "look", lambda self: None))
 
 
-@mutation(4)
+@mutation(11)
 def an_intent_need_not_be_on_the_remote() -> Any:
     def step(self: Any, sink: str) -> bool:
         shipped, self.journal.shipped = self.journal.shipped, 1 << 60
@@ -200,9 +204,9 @@ def input_is_trimmed_before_the_boundary_is_recorded() -> Any:
     return patch.object(trimming.Trimmer, "_step", step)
 
 
-@mutation(3)
+@mutation(0)
 def files_of_newer_runs_are_swept() -> Any:
-    return patch("nosync.tiers.sweeper.sweepable", lambda name, generation, since, epoch: True)
+    return patch("nosync.tiers.sweeper.sweepable", lambda name, generation, epoch: True)
 
 
 @mutation(12)
@@ -221,6 +225,41 @@ def swept_without_a_boundary() -> Any:
 def records_are_rolled_up_before_every_tier_has_them() -> Any:
     plain = Roller.step
     return patch.object(Roller, "step", lambda self, everywhere: plain(self, 1 << 60))
+
+
+@mutation(0)
+def layers_are_given_up_whatever_is_kept() -> Any:
+    plain = compacting.needed
+    return patch.object(compacting, "needed", lambda layers, kept, *rest: plain(layers, Kept(Epoch(1 << 40)), *rest))
+
+
+@mutation(46)
+def leases_hold_nothing() -> Any:
+    return patch.object(Leases, "oldest", lambda self: None)
+
+
+@mutation(62)
+def leases_that_are_renewed_end_all_the_same() -> Any:
+    return patch.object(Lease, "renew", lambda self, record: setattr(self, "until", self.now() + self.seconds))
+
+
+@mutation(0)
+def leaves_are_given_up_before_they_are_safe() -> Any:
+    plain = Compactor._without_use
+
+    def blind(self: Any, image: Any) -> Any:
+        floor, self.floor = self.floor, lambda newest: newest
+        try:
+            return plain(self, image)
+        finally:
+            self.floor = floor
+
+    return patch.object(Compactor, "_without_use", blind)
+
+
+@mutation(128)
+def a_stand_in_is_taken_before_it_is_synced() -> Any:
+    return patch.object(Compactor, "_unsynced", lambda self: set())
 
 
 @contextmanager

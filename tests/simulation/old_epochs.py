@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 from nosync.history.home import Past, covers_at
 from nosync.model.errors import NotInHistory
 
-from .ending import events_of
 from .places import Peek
-from .program import expected
+from .program import events_of, expected
 from .world import Broken
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def check_old(history: History, life: Life, known: list[Opened], epochs: Iterabl
             try:
                 covers = covers_at(image, record, trace, epoch, past)
             except NotInHistory as error:
-                if epoch in reported:
+                if epoch in reported and epoch in image.kept:
                     raise Broken(f"epoch {epoch} was reported as safe, and {trace} cannot be read as of it: {error}") from error
                 continue
             found = life.engine.holds(trace, covers, remote)

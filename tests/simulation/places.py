@@ -6,9 +6,11 @@ names may be back. `Away` survives everything that was synced there; each host r
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from nosync.model.errors import Conflict, Corrupt, Unavailable
 
@@ -106,8 +108,12 @@ class Link:
             self.away.unsynced[name] = before
             self.world.later(lambda: self.away.restart(self.world), RESTART_OPERATIONS)
 
+        def whole() -> None:
+            act()
+            self.away.unsynced.pop(name, None)  # what ends well is synced
+
         others = {"done, not synced": loosely} if self.away.folder else {}
-        self.world.operation("remote", operation, act, self.host, others)
+        self.world.operation("remote", operation, whole, self.host, others)
 
     def _ask(self, operation: str, act: Callable[[], T]) -> T:
         def asked() -> T:
@@ -319,3 +325,10 @@ def _behind(folders: dict[str, str], sizes: Callable[[str], dict[str, int]]) -> 
     """What some folders hold behind a name in each."""
     found = {name: size for folder in folders for name, size in sizes(folder).items()}
     return {name: size for name, size in found.items() if name > f"{name.rpartition('/')[0]}/{folders[name.rpartition('/')[0]]}"}
+
+
+def facts_of(text: bytes) -> dict[str, Any]:
+    """Of a run, unless its file was torn."""
+    with suppress(ValueError):
+        return dict(json.loads(text))
+    return {}

@@ -22,7 +22,7 @@ from nosync.journal.entries import Opened
 from nosync.model.engine import CoversOf, Outcome, Targets
 from nosync.model.errors import Corrupt
 from nosync.model.hash_range import HashRange
-from nosync.model.layers import Covers, Kind, LayerInfo
+from nosync.model.layers import Covers, Kind, LayerInfo, leaves_of
 from nosync.model.shards import shard_ranges
 from nosync.model.store import fingerprint
 from nosync.model.watermark import History, nothing_seen
@@ -207,7 +207,31 @@ class DictEngine:
         if file is None or digest(file.content) != layer.checksum:
             text = f"layer {layer.path} is {'missing' if file is None else 'damaged'} and was to be read"
             raise Corrupt(text) if self.rotten else Broken(text)
-        return values_of(file.content)
+        values = values_of(file.content)
+        return _as_of(values, layer.end, layer.trace in COUNTED) if layer.versions else values
+
+    def versions(self, layer: LayerInfo) -> dict[int, dict[str, Any]]:
+        """What a layer holds, by version."""
+        if not layer.versions:
+            return {layer.upper - 1: self.read(layer)}
+        self.read(layer)
+        return {int(version): values for version, values in values_of(self.disk.files[layer.path].content).items()}
+
+    def fold(self, order: dict[str, Any]) -> LayerInfo:
+        """As the merging process does."""
+        kept = sorted({*order["among"], *range(order["since"], order["upper"] - 1), order["upper"] - 1})
+        found: dict[int, dict[str, Any]] = {version: {} for version in kept}
+        held = HashRange.parse(order["range"])
+        like, oldest = (LayerInfo.from_json(order["layers"][number]) for number in (0, -1))
+        for layer in reversed([LayerInfo.from_json(text) for text in order["layers"]]):
+            for epoch, values in sorted(self.versions(layer).items()):
+                mine = {key: value for key, value in values.items() if held.contains(hash_of(key if like.trace in COUNTED else int(key)))}
+                version = min(version for version in kept if version >= epoch)
+                found[version] = _joined(found[version], mine, layer.trace in COUNTED)
+        written = self.write(like.trace, held, order["lower"], order["upper"], found)
+        rows, blind = sum(map(len, found.values())), tuple((first, last) for first, last in order["blind"])
+        leaves = leaves_of(LayerInfo.from_json(text) for text in order["layers"])
+        return replace(written, rows=rows, versions=len(kept), blind=blind, first=oldest.begin, leaves=leaves, bottom=order["bottom"])
 
     def verify(self, layer: LayerInfo) -> bool:
         file = self.disk.files.get(layer.path)
@@ -228,20 +252,41 @@ class DictEngine:
         """Newest first."""
         return self.merge_slices([(layer, layer.range) for layer in layers], layers[0].range)
 
-    def merge_slices(self, slices: Sequence[Slice], held: HashRange) -> LayerInfo:
+    def merge_slices(self, slices: Sequence[Slice], held: HashRange, bottom: bool = False) -> LayerInfo:
         """Into one layer of a range; newest first."""
         lower, upper = min(layer.lower for layer, _ in slices), max(layer.upper for layer, _ in slices)
         if (trace := slices[0][0].trace) in COUNTED:
-            return self.write(trace, held, lower, upper, dict(sorted(self.summed(slices).items())))
+            return replace(self.write(trace, held, lower, upper, dict(sorted(self.summed(slices).items()))), bottom=bottom)
         values: dict[str, Any] = {}
         for layer, part in reversed(slices):
             values |= {key: value for key, value in self.read(layer).items() if part.contains(hash_of(int(key)))}
-        return self.write(trace, held, lower, upper, {int(key): value for key, value in sorted(values.items())})
+        written = self.write(trace, held, lower, upper, {int(key): value for key, value in sorted(values.items())})
+        return replace(written, bottom=bottom)
 
 
 def paired(rows: Mapping[str, int], totals: Mapping[int, int]) -> dict[str, int]:
     """Each event with the total of its key."""
     return {f"{row}/{totals[int(row) % 4]}": count for row, count in rows.items()}
+
+
+def _as_of(versions: dict[str, dict[str, Any]], until: int, counted: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for version, values in sorted(versions.items(), key=lambda item: int(item[0])):
+        found = _joined(found, values if int(version) < until else {}, counted)
+    return found
+
+
+def _joined(older: dict[str, Any], newer: dict[str, Any], counted: bool) -> dict[str, Any]:
+    """Rows are counted, other values replaced."""
+    if not counted:
+        return older | newer
+    return {key: older.get(key, 0) + newer.get(key, 0) for key in {**older, **newer}}
+
+
+def events_of(history: Any, opened: Opened) -> list[int]:
+    """All that an epoch took, trimmed or not."""
+    slice = opened.slices.get("lasting", {"first": 0, "last": 0})
+    return [*history.lasting.events[slice["first"] : slice["last"]], *(row for name in opened.files for row in history.written[name])]
 
 
 @lru_cache(10_000)

@@ -13,10 +13,10 @@ from nosync.model.errors import Corrupt, Invalid
 from nosync.state.cover import pieces
 from nosync.state.leaves import leaf_layers
 
-from .ending import check_now, events_of
+from .ending import check_now
 from .old_epochs import check_old
 from .places import Host, Peek
-from .program import expected
+from .program import events_of, expected
 from .world import Broken, World
 
 if TYPE_CHECKING:
@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from .life import Life
 
 OLD = 3  # epochs that are read as of then: so many of those that were reported, and as many of all
+
+
+def look_back(history: History) -> None:
+    """Now and then, and sooner when something was deleted."""
+    erased = sum(life.upkeep.compactor.erased for life in history.lives if life.ready)
+    if history.world.random.random() < (0.5 if erased != history.erased else 0.02):
+        read_back(history)
+    history.erased = erased
 
 
 def read_back(history: History) -> None:

@@ -13,6 +13,7 @@ from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
 from nosync.state import layer as layers
 from nosync.state.bloom import LEAST_ROWS, bloom_of, words_of
+from nosync.state.cache import LOOK_AFTER, LayerCache
 from nosync.state.layer import Layer, bits, equal_rows_at, open_layer, take, write_layer
 
 FACTS: dict[str, Any] = {"flow": "f", "trace": "o", "range": ALL_HASHES, "lower": 1, "upper": 2, "kind": "upserts", "run": "r"}
@@ -152,3 +153,13 @@ def test_rows_are_equal_where_all_their_columns_are() -> None:
     assert equal_rows_at([words], index[:0], [words], index[:0]).tolist() == []
     assert equal_rows_at([], index, [], index).tolist() == [True] * 3
     assert take(words, other).to_pylist() == ["a", "b", "b"]
+
+
+def test_a_cache_forgets_layers_that_are_gone(tmp_path: Path) -> None:
+    cache = LayerCache(limit=1000)
+    infos = [write_layer(tmp_path, f"{number}.arrow", [block(number)], **FACTS) for number in range(2 * LOOK_AFTER)]
+    old = cache.open(tmp_path, infos[0])
+    for info in infos[1:]:
+        cache.open(tmp_path, info)
+        (tmp_path / info.path).unlink()
+    assert len(cache) <= LOOK_AFTER and cache.open(tmp_path, infos[0]) is old

@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from nosync.duties.merge_worker import merge
-from nosync.duties.merging import next_merges
+from nosync.duties.merging import due_merges
 from nosync.journal.entries import Computed, Declared, Merged, Rescaled
 from nosync.journal.image import Image
 from nosync.journal.image_text import from_text, to_text
@@ -68,7 +69,7 @@ class Trace:
         return write_layer(self.home, path, [batch], range=held, lower=epoch, upper=epoch + 1, with_bloom=bloom, **facts)  # type: ignore[arg-type]
 
     def merge(self) -> None:
-        for order in next_merges(self.image):
+        for order in chain(*due_merges(self.image)[:1]):
             self.apply(Merged(merge(str(self.home), "f", "1.ab", order)))
 
     def read(self, at: int, held: HashRange) -> list[Layer]:
@@ -111,7 +112,7 @@ def test_merging_to_the_end_leaves_layers_of_todays_shards_alone(tmp_path: Path)
         trace.apply(Rescaled(len(trace.states), shards, 0.0))
         for _ in range(6):
             trace.epoch()
-    while next_merges(trace.image):
+    while due_merges(trace.image):
         trace.merge()
     trace.check(len(trace.states) - 1)
     newest = trace.image.newest["t"]

@@ -49,7 +49,7 @@ def shipped(remote: Objects) -> list[str]:
 
 
 def unreadable(journal: Journal, shipper: LayerShipper) -> set[tuple[int, int]]:
-    return spans(journal.image.traces["v"][ALL_HASHES], shipper.placed, journal.image.since)
+    return spans(journal.image.traces["v"][ALL_HASHES], shipper.placed)
 
 
 def test_a_layer_that_arrives_after_another_run_took_over_does_not_count(tmp_path: Path, journal: Journal, remote: Objects) -> None:

@@ -29,13 +29,11 @@ FOLDER = f"layers/v/{ALL_HASHES}"
         ("000000000008-9-2.0a-0b.arrow", False),  # not computed yet
         ("000000000005-7-2.0a-0b.arrow", False),  # merged: may be recorded yet
         ("000000000005-6-3.0a-0b.arrow", False),  # of a newer run
-        ("000000000003-4-1.0a-0b.arrow", False),  # of epochs that the image has forgotten
-        ("000000000004-5-1.0a-0b.arrow", True),
         ("somebody.arrow", False),
     ],
 )
 def test_swept_is_what_can_never_be_named_by_a_record(name: str, swept: bool) -> None:
-    assert sweepable(f"{FOLDER}/{name}", generation=2, since=3, epoch=7) == swept
+    assert sweepable(f"{FOLDER}/{name}", generation=2, epoch=7) == swept
 
 
 class Sweeping:

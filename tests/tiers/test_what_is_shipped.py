@@ -234,27 +234,19 @@ def test_only_layers_that_share_a_part_of_their_epochs_cross() -> None:
         assert collapsing(waiting, [*waiting, merged, across], {across.path}) == waiting[0]
 
 
-def test_of_a_roll_up_all_is_to_be_there_that_it_names(journal: Journal, remote: Objects) -> None:
-    compute(journal, 1, 2, 3, 4)
-    journal.image.forget_past(4)
-    shipper = LayerShipper(journal, journal.disk, remote, patience=0.0)
-    assert [one.lower for one in shipper.forgotten()] == [1, 2, 3]
-    shipper.step()
-    assert [one.lower for one in shipper.forgotten()] == [2, 3]
-
-
-def test_a_roll_up_is_completed_when_asked_for_and_nothing_else_waits(journal: Journal, remote: Objects) -> None:
+def test_what_is_wanted_for_the_past_goes_once_when_nothing_else_waits(journal: Journal, remote: Objects) -> None:
     shipper = LayerShipper(journal, journal.disk, remote, patience=0.0)
     compute(journal, 1, 2, 3, 4)
     while shipper.step():
         pass
     merge(journal, 1, 5)
-    journal.image.forget_past(5)
     assert not shipper.step()
-    shipper.complete = True
+    merged = next(one for one in journal.image.layers() if one.upper - one.lower > 1)
+    shipper.wanted = {merged.path: merged}
     compute(journal, 5)
     assert shipper.step() and shipped(remote)[-1] == "5-6" and "1-5" not in shipped(remote)
     assert shipper.step() and "1-5" in shipped(remote)
+    assert not shipper.step()
 
 
 @pytest.mark.parametrize(("epochs", "goes"), [(8, False), (9, True)])

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from nosync.cli.compact import compact
 from nosync.cli.completion import completion
 from nosync.cli.du import du
 from nosync.cli.explain import explain
@@ -71,5 +72,7 @@ def main() -> None:
     """
 
 
-for command in (run, status, show, watch, list_homes, explain, fsck, skip, rescale, keep, pin, du, sql, pipelines, completion, warm):
+READING = (status, show, watch, list_homes, explain, fsck, du, sql)
+CHANGING = (run, skip, rescale, keep, pin, compact, pipelines, completion, warm)
+for command in (*READING, *CHANGING):
     main.add_command(command)

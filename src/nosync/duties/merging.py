@@ -8,25 +8,30 @@ has nothing to merge never pays for it.
 import json
 import subprocess
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import IO
 
 from nosync.journal.image import Image
 from nosync.model.errors import Corrupt, Unavailable
 from nosync.model.hash_range import HashRange
-from nosync.model.identifiers import Epoch, TraceName
-from nosync.model.layers import Covers, LayerInfo
+from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName
+from nosync.model.layers import Covers, LayerInfo, TraceRange
+from nosync.model.retention import FIRST, Kept
 from nosync.model.shards import shard_ranges
 from nosync.model.watermark import Expiry
 from nosync.recovery.suspicion import START_AGAIN
-from nosync.state.cover import Slice
+from nosync.state.cover import Slice, is_rescaled, pieces
+from nosync.state.folding import chain_of, plan_fold
 from nosync.state.spine import WIDTH, Level, levels, merges_of, plan_merge
 from nosync.tiers.background import close_pipes, spawn
 
 Expiries = Mapping[TraceName, Expiry]
 NO_EXPIRIES: Expiries = {}
+FEW = 3  # layers more or fewer in a range do not call for a look
+AT_ONCE = 4  # orders of a kind that are given together: none of them waits for an epoch to end
 
 
 class Merger:
@@ -40,8 +45,9 @@ class Merger:
         self._done: SimpleQueue[str] = SimpleQueue()
         self._process: subprocess.Popen[str] | None = None
         self._listener: threading.Thread | None = None
-        self._busy = False
-        self._orders: list[dict[str, object]] = []
+        self._busy = 0  # orders that are not answered yet
+        self._looked: dict[TraceRange, int] = {}
+        self._kept: Kept | None = None
 
     def _started(self) -> "subprocess.Popen[str]":
         if self._process is None:
@@ -62,36 +68,52 @@ class Merger:
                 answer = json.loads(self._done.get_nowait())
             except Empty:
                 return found
-            self._busy = False
+            self._busy -= 1
+            if "given_up" in answer:
+                continue  # an epoch that was kept until then is not any more: another order will come without
             if "damage" in answer:
                 raise Corrupt(f"merging met damage: {answer['damage']}", hint=START_AGAIN)
             if "error" in answer:
-                self._orders = []
                 raise Unavailable(f"merging failed: {answer['error']}", hint="Nothing is lost; it is tried again: make room on the disk.")
             found.append(LayerInfo.from_json(answer))
 
-    def offer(self, image: Image) -> None:
-        """Starts the most useful merge, unless one is under way. A process that was killed is replaced."""
+    def offer(self, image: Image, last: Epoch = NO_EPOCH) -> None:
+        """Starts the most useful merges, unless some are under way. A process that was killed is replaced. Up to epoch `last` nothing will
+        be taken back, so that leaf layers may be folded.
+        """
         if self._process is not None and self._process.poll() is not None:
             return self._forget_process()  # what it had finished is collected first
         if self._busy:
             return
-        self._orders = self._orders or next_merges(image, self._unmerged, self._expiries)
-        if self._orders:
-            self._busy = True
-            self._send(self._orders.pop(0))
+        merges, parts = due_merges(image, self._unmerged, self._expiries), self._changed_parts(image)
+        orders = [order for group in merges[:AT_ONCE] for order in group]
+        orders += islice(due_folds(image, last, parts), AT_ONCE)
+        if orders:
+            self._busy = len(orders)
+            self._send(orders)
 
-    def _send(self, order: dict[str, object]) -> None:
-        orders = self._started().stdin
-        assert orders is not None
+    def _changed_parts(self, image: Image) -> Iterator[TraceRange]:
+        """Those that have more or fewer layers than when there was nothing to fold, the one with the most first."""
+        if image.kept != self._kept:
+            self._looked, self._kept = {}, image.kept
+        known = {trace: pieces(written) for trace, written in image.traces.items() if trace not in self._unmerged}
+        counts = {(trace, held): len(layers) for trace, ranges in known.items() for held, layers in ranges.items()}
+        for part, count in sorted(counts.items(), key=lambda item: -item[1]):
+            if abs(count - self._looked.get(part, 0)) >= FEW:
+                yield part
+                self._looked[part] = count
+
+    def _send(self, orders: list[dict[str, object]]) -> None:
+        pipe = self._started().stdin
+        assert pipe is not None
         with suppress(BrokenPipeError):  # killed just now: replaced the next time
-            orders.write(json.dumps(order) + "\n")
-            orders.flush()
+            pipe.writelines(json.dumps(order) + "\n" for order in orders)
+            pipe.flush()
 
     def _forget_process(self) -> None:
         """It has ended, or is about to: everything it answered is read."""
         process, listener = self._process, self._listener
-        self._process, self._busy, self._orders = None, False, []
+        self._process, self._busy = None, 0
         if process is not None and listener is not None:
             process.wait()
             listener.join()
@@ -99,12 +121,12 @@ class Merger:
 
     @property
     def busy(self) -> bool:
-        return self._busy and self._process is not None and self._process.poll() is None
+        return self._busy > 0 and self._process is not None and self._process.poll() is None
 
-    def merge_all(self, image: Image, record: Callable[[LayerInfo], None]) -> None:
+    def merge_all(self, image: Image, record: Callable[[LayerInfo], None], last: Epoch = NO_EPOCH) -> None:
         """Waits until nothing is left to merge. For tests and for stopping in good order; the stream never calls it."""
         while True:
-            self.offer(image)
+            self.offer(image, last)
             if not self.busy:
                 return
             self._done.put(self._done.get())
@@ -118,30 +140,45 @@ class Merger:
             self._forget_process()
 
 
-def next_merges(
+def due_merges(
     image: Image, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES
-) -> list[dict[str, object]]:
-    """The merge that shortens the longest cover of a shard, if there is one; of equally long ones, where the merged layer may stand for its
+) -> list[list[dict[str, object]]]:
+    """The merges that shorten the covers of shards, the longest cover first; of equally long ones, where the merged layer may stand for its
     inputs. Outputs of sinks stay epoch by epoch: they are `unmerged`. What earlier shards have left is merged into layers of today's.
     """
-    best: tuple[tuple[int, bool], TraceName, Sequence[Level], Level] | None = None
+    found: list[tuple[tuple[int, bool], TraceName, Sequence[Level], bool]] = []
     for trace, covers in image.newest.items():
         for shard in _shards(image, covers) if trace not in unmerged else ():
             if len(covers.get(shard, ())) < WIDTH and shard in covers:
                 continue  # too short, seen at a glance
-            found = levels(covers, shard)
-            chosen = plan_merge(found)
-            if not chosen or not merges_of(chosen):
-                continue
-            use = (len(found), image.kept.stands_alone(chosen[-1].lower, chosen[0].upper))
-            if best is None or use > best[0]:
-                best = (use, trace, chosen, found[-1])
-    if best is None:
-        return []
-    _, trace, merged, oldest = best
-    bottom = merged[-1] == oldest
-    expired = _expired(expiries.get(trace) if bottom else None, merged[0].upper, image)
-    return [_order(held, slices) | {"bottom": bottom, "expired": expired} for held, slices in merges_of(merged)]
+            known = levels(covers, shard)
+            chosen = plan_merge(known)
+            if chosen and merges_of(chosen):
+                use = (len(known), image.kept.stands_alone(chosen[-1].lower, chosen[0].upper))
+                found.append((use, trace, chosen, chosen[-1] == known[-1]))
+    best_first = sorted(found, key=lambda one: one[0], reverse=True)
+    return [_merges(image, chosen, bottom, expiries.get(trace)) for _, trace, chosen, bottom in best_first]
+
+
+def _merges(image: Image, chosen: Sequence[Level], bottom: bool, expiry: Expiry | None) -> list[dict[str, object]]:
+    expired = _expired(expiry if bottom else None, chosen[0].upper, image)
+    return [_order(held, slices) | {"bottom": bottom, "expired": expired} for held, slices in merges_of(chosen)]
+
+
+def due_folds(image: Image, last: Epoch, parts: Iterable[TraceRange]) -> Iterator[dict[str, object]]:
+    """What keeps the past in few files, of each of these ranges of traces one order at most. What was rescaled stays as it is: nothing of
+    it is given up (see `compacting`).
+    """
+    for trace, held in parts:
+        if is_rescaled(image.traces[trace]):
+            continue
+        first = image.begun[trace].epoch if trace in image.begun else FIRST
+        layers = pieces(image.traces[trace])[held]
+        fold = plan_fold(chain_of(layers, image.kept, last, first), image.kept)
+        if fold is not None:
+            among, since = image.kept.between(fold.lower, Epoch(fold.upper - 2))
+            kept = {"among": among, "since": since, "blind": fold.blind, "bottom": fold.bottom}
+            yield _order(held, [(layer, held) for layer in fold.layers]) | {"lower": fold.lower, "upper": fold.upper, **kept}
 
 
 def _order(held: HashRange, slices: Iterable[Slice]) -> dict[str, object]:

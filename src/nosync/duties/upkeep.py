@@ -10,20 +10,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from nosync.duties.compacting import Compactor
 from nosync.duties.release import Releaser
 from nosync.duties.trimming import BATCH, Trim, Trimmer
 from nosync.duties.troubles import Troubles
 from nosync.journal.entries import Reached, Thinned
-from nosync.journal.image import Image
 from nosync.journal.journal import Journal
-from nosync.journal.names import SEGMENTS, own
-from nosync.journal.past import TieredReader, recent_image
 from nosync.journal.rolling import ROLL_RECORDS, Roller
 from nosync.journal.taken import MarksOf
 from nosync.model.errors import OutcomeUnknown, Unavailable
 from nosync.model.estimate import LEAST_RECORDS, PACE, Effort, Estimate, Meter, Pace, allowance, seconds_for
 from nosync.model.identifiers import NO_EPOCH, NO_RECORD, Epoch, RecordNumber
 from nosync.model.ladder import ladder_of
+from nosync.model.layers import LayerInfo
 from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.policy import Policy, Tier
 from nosync.model.retention import EVERY_EPOCH, Hold, Retention, boundary, pin_holds, record_holds, recovery_holds, release_holds
@@ -31,6 +30,7 @@ from nosync.model.safety import Failure, Release, Standing
 from nosync.model.sink import Outlet
 from nosync.model.store import Disk, Remote, Uploader
 from nosync.tiers.host import HostTier
+from nosync.tiers.leases import Leases
 from nosync.tiers.site import LayerShipper, RecordShipper
 from nosync.tiers.sweeper import Sweeper
 
@@ -38,12 +38,13 @@ Duty = Callable[[], bool]
 LOOK_EPOCHS = 256
 ESTIMATE_SECONDS = 10.0
 LOOK_SECONDS = 10.0
-LOOK_SEGMENTS = 4
 STOOD_BY_SECONDS = 1.0  # layers wait no longer where somebody would have to compute again what has not arrived
 
 
 class Upkeep:
-    """The duties of one run: `policy` says which. `uploader` brings layers to the remote; without one, the remote's own `upload` does."""
+    """The duties of one run: `policy` says which. `uploader` brings layers to the remote; without one, the remote's own `upload` does.
+    `verify` reads a layer that came from the remote.
+    """
 
     def __init__(
         self,
@@ -64,6 +65,7 @@ class Upkeep:
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
         stood_by: Callable[[], bool] = lambda: False,
+        verify: Callable[[LayerInfo], bool] = lambda layer: True,
     ) -> None:
         self.clock, self.now, self.retention, self.stood_by = clock, now, retention, stood_by
         self.journal, self.disk, self.remote = journal, disk, remote
@@ -79,7 +81,9 @@ class Upkeep:
         self.estimate: Estimate | None = None
         self.estimated = -ESTIMATE_SECONDS
         self.looked_at = clock()
-        self.sweepers = [Sweeper(journal, store, self.unnamed_may_go) for store in (disk, remote) if store is not None]
+        self.leases = Leases(disk, self.now)
+        self.compactor = Compactor(journal, disk, remote, self.host, self.layers, self.may_go, self.leases.oldest, verify)
+        self.sweepers = [Sweeper(journal, store, self.unnamed_may_go, self.leases.oldest) for store in (disk, remote) if store is not None]
 
     def _build_tiers(self, wanted: Mapping[Failure, Tier], uploader: Uploader | None) -> None:
         """What brings state to the tiers that the policy asks for."""
@@ -156,8 +160,9 @@ class Upkeep:
         self._thin()
         everywhere = RecordNumber(boundary(self.journal.number, record_holds(self.standings())))
         if self.journal.image.epoch >= self.looked + LOOK_EPOCHS:
-            self.look_for_orphans(far=False)
+            self.look_for_orphans()
         parts: list[Duty] = [partial(sweeper.step, everywhere) for sweeper in self.sweepers] + [self._keep_pace] * due
+        parts.append(partial(self.compactor.step, everywhere))
         return _each([*parts, self.trimmer.step, partial(self.roller.step, min(everywhere, self._noticed())), self._look])
 
     def _look(self) -> bool:
@@ -196,32 +201,24 @@ class Upkeep:
         if self.records is None or self.layers is None:
             return
         (layers, size), site = self.layers.to_fetch(), self.layers.standing(self.records)
-        objects, past, pace = self.records.to_read(), self._past(), self.meter.pace
-        effort = Effort(objects + past, layers, size, self.journal.image.epoch - site.epoch)
+        objects, pace = self.records.to_read(), self.meter.pace
+        effort = Effort(objects, layers, size, self.journal.image.epoch - site.epoch)
         kept = True
         if self.recover_within is not None:
             allowed = allowance(self.recover_within, effort, pace)
             self.layers.most_layers, kept = allowed.layers, allowed.kept
-            self.layers.complete = past > 0
             recorded = max(1, self.journal.shipped - self.journal.base) / max(1, objects)  # records in an object
             self.roller.every = max(LEAST_RECORDS, min(self.roll_records, int(allowed.records * recorded)))
         self.estimate = Estimate(round(seconds_for(effort, pace), 1), self.recover_within, kept, effort, pace)
-
-    def _past(self) -> int:
-        """Objects of the past that a recovery would read: none, where all that the roll-up names is on the remote."""
-        return len(own(self.disk.sizes(SEGMENTS))) if self.layers is not None and self.layers.forgotten() else 0
 
     def _keep_pace(self) -> bool:
         """The next run starts with what this one has measured."""
         self.disk.replace(PACE, self.meter.pace.to_bytes())
         return False
 
-    def look_for_orphans(self, far: bool = True) -> int:
-        """Among layers of recent epochs; after a start, of the last roll-ups too (`far`). Older ones were looked at before."""
-        with self.journal.lock:
-            image, self.looked = self.journal.image.copy(), self.journal.image.epoch
-        if far:
-            image = self._far_image()
+    def look_for_orphans(self) -> int:
+        """Files of layers that no record names, or none any more."""
+        image, self.looked = self.journal.snapshot()[0], self.journal.image.epoch
         return sum(sweeper.look(image) for sweeper in self.sweepers)
 
     def clear_beginnings(self) -> None:
@@ -238,11 +235,6 @@ class Upkeep:
             return NO_RECORD
         known = [self.host.synced] if self.host is not None else []
         return min([self.journal.number, *known, *([self.layers.number] if self.layers is not None else [])])
-
-    def _far_image(self) -> Image:
-        with self.journal.lock:
-            base, records = self.journal.base, self.journal.after(self.journal.base)
-        return recent_image(TieredReader(self.disk, self.remote), base, records, LOOK_SEGMENTS)
 
 
 def _each(parts: Sequence[Duty]) -> bool:

@@ -20,9 +20,8 @@ from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import Covers, LayerInfo
 from nosync.state.canonical import canonical_bytes, rows_equal
-from nosync.state.cover import Slice, cover, slices
+from nosync.state.cover import Slice, cover, is_covered, known_updates, slices
 from nosync.state.layer import Layer
-from nosync.state.leaves import leaf_layers, within
 from nosync.state.merge import merge_diffs, merge_upserts
 
 Open = Callable[[Sequence[Slice]], list[Layer]]
@@ -62,10 +61,10 @@ def steps(
 
 def own_layers(layers: Iterable[LayerInfo], before: Epoch, epoch: Epoch) -> tuple[LayerInfo, ...] | None:
     """The fewest layers with just the updates of the epochs (before, epoch]; None where some are only in layers with others."""
-    known = [layer for layer in layers if layer.upper > before + 1 and layer.lower <= epoch]
-    chosen = cover([layer for layer in known if layer.lower > before], epoch)
-    there = all(any(within(leaf, layer) for layer in chosen) for leaf in leaf_layers(known))
-    return chosen if there else None
+    known = list(layers)
+    chosen = cover([layer for layer in known if layer.lower > before and not layer.versions], epoch)
+    updates = [layer for layer in known_updates(known) if layer.upper > before + 1 and layer.begin <= epoch]
+    return chosen if all(is_covered(layer, chosen) for layer in updates) else None
 
 
 def batches(view: ViewRecord, change: Change, open: Open) -> Iterator[pa.RecordBatch]:

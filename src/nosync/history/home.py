@@ -4,8 +4,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,26 +19,28 @@ from nosync.history.stored_view import StoredView
 from nosync.journal.chain import Chain, read_chain
 from nosync.journal.entries import Opened
 from nosync.journal.image import Image
-from nosync.journal.past import TieredReader, image_at, openings, past_records, whole_image
+from nosync.journal.names import RECORDS
+from nosync.journal.past import TieredReader, openings, past_records
 from nosync.journal.record import NOT_OURS, Record
 from nosync.model.arguments import checked, did_you_mean
 from nosync.model.errors import Corrupt, Invalid, NotInHistory, reading
-from nosync.model.hash_range import HashRange
-from nosync.model.identifiers import NO_EPOCH, NO_RECORD, Epoch, RecordNumber, TraceName, epochs
+from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, epochs
 from nosync.model.layers import Covers, LayerInfo
 from nosync.model.moment import At
 from nosync.model.picture import Picture
+from nosync.model.retention import Kept
 from nosync.model.status import Status
 from nosync.model.store import Remote, Store
 from nosync.observe.figures import rows_kept
 from nosync.observe.introductions import status_as_html, status_in_a_line
 from nosync.state.cache import LayerCache
-from nosync.state.cover import Slice, cover, pieces
+from nosync.state.cover import Slice, cover, is_complete, is_covered, known_updates, pieces
 from nosync.state.layer import Layer, verify
 from nosync.state.leaves import leaf_layers, within
 from nosync.state.slicing import opened
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
+from nosync.tiers.leases import Hold
 from nosync.tiers.placed import on_remote
 
 HOMES = "Give the folder that was passed as home= when the flow was started."
@@ -61,12 +62,15 @@ def open(home: str | Path) -> "Home":
     return opened
 
 
-KNOWN_COVERS, KNOWN_IMAGES, OPEN_LAYERS = 256, 4, 4096
+KNOWN_COVERS, OPEN_LAYERS = 256, 4096
 
 
 class Home:
     """What a flow has left in its home. With a `remote`, layers that only that has are fetched as they are read; where it stands `alone`,
     the folder is no more than a place for them.
+
+    What there is when it is opened is held by a lease, which every reading renews (see `tiers.leases`). After more than ten minutes
+    without any, some of it may be gone: then the newest state of affairs is looked up again.
     """
 
     def __init__(self, path: Path, remote: Remote | None = None, alone: bool = False) -> None:
@@ -77,17 +81,35 @@ class Home:
         self.disk = LocalDisk(path)
         self._cache = LayerCache(OPEN_LAYERS)
         self._covers: dict[tuple[str, Epoch | None], Covers] = {}
+        self._lease = Hold(self.disk) if not alone and (path / RECORDS).is_dir() else None
         chain = read_chain(remote if remote is not None and alone else self.disk)
         if not chain.number:
             said = remote.address if remote is not None and alone else path
             raise Invalid(f'"{said}" is not the home of a flow', hint=HOMES)
+        self._take(chain, remote if alone else None, remote)
+
+    def _take(self, chain: Chain, source: Remote | None, remote: Remote | None) -> None:
         self.past = Past(self.disk, remote, chain.base)
         self._recent = chain.records
-        self.image, self.safe = self._alone(remote) if remote is not None and alone else self._at_home(chain)
+        self.image, self.safe = self._alone(chain, source) if source is not None else self._at_home(chain)
         if self.image.declared is None:
-            raise Corrupt(f'"{path}" has no declaration', hint="Start the flow on this home again.")
+            raise Corrupt(f'"{self.path}" has no declaration', hint="Start the flow on this home again.")
         with reading("the declaration in the journal", NOT_OURS):
             self._records = {name: ViewRecord.from_json(text) for name, text in self.image.declared.views.items()}
+        if self._lease is not None:
+            self._lease.take(self.image.number)
+
+    def _hold(self) -> None:
+        """Before anything is read."""
+        if self._lease is not None and not self._lease.renew():
+            self._covers.clear()
+            self._take(read_chain(self.disk), None, self.past.remote)
+
+    def lend(self) -> None:
+        """Others will read, in other processes: the lease stays for ten minutes, whatever becomes of this object."""
+        self._hold()
+        if self._lease is not None:
+            self._lease.lend()
 
     def __repr__(self) -> str:
         return f"Home of {status_in_a_line(self.status, str(self.path))}"
@@ -101,8 +123,8 @@ class Home:
         safe = recorded_safe(image, self.disk, chain, lambda number: [record for record in chain.records if record.number > number])
         return image, safe
 
-    def _alone(self, remote: Remote) -> tuple[Image, dict[str, Epoch]]:
-        image = on_remote(self.past.whole(self._recent), remote)
+    def _alone(self, chain: Chain, remote: Remote) -> tuple[Image, dict[str, Epoch]]:
+        image = on_remote(chain.image(), remote)
         return image, {"site": image.epoch}
 
     @property
@@ -136,6 +158,7 @@ class Home:
         >>> home.view("spend").get(user="ann")
         {'user': 'ann', 'spent': 3.5}
         """
+        self._hold()
         record, epoch = self.record(name), self.resolve(at)
         return StoredView(self, name, record, self.epoch if epoch is None else epoch, self.covers(name, epoch))
 
@@ -157,6 +180,7 @@ class Home:
 
     def steps(self, name: str, since: At = None, until: At = None) -> list[Change]:
         """How `changes` are read."""
+        self._hold()
         record, first, last = self.record(name), self.resolve(since) or NO_EPOCH, self.resolve(until)
         last = self.epoch if last is None else last
         for epoch in (epoch for epoch in (first, last) if epoch):
@@ -164,9 +188,9 @@ class Home:
         begun = self.image.begun.get(record.trace)
         first = max(first, Epoch(begun.epoch - 1)) if begun else first
         kept = [epoch for epoch in epochs(first + 1, last) if epoch in self.image.kept and (begun is None or epoch >= begun.epoch)]
-        image = self.image if first >= self.image.since else self.past.whole(self._recent)
         times = {entry.epoch: entry.at for entry in self.openings()} if kept else {}
-        return list(steps(pieces(image.traces.get(record.trace, {})), kept, first, times, lambda epoch: image.covers(record.trace, epoch)))
+        written = pieces(self.image.traces.get(record.trace, {}))
+        return list(steps(written, kept, first, times, lambda epoch: self.image.covers(record.trace, epoch)))
 
     def openings(self) -> list[Opened]:
         """Of all epochs, oldest first, with what each took from the sources."""
@@ -193,6 +217,8 @@ class Home:
 
     def layers(self, parts: Iterable[Slice], whole: bool = False) -> list[Layer]:
         """The open layers. They are verified: at once where they are read as a `whole`, else block by block as they are searched."""
+        if self._lease is not None:
+            self._lease.renew()
         return opened(parts, self._verified if whole else self._doubted)
 
     def _verified(self, info: LayerInfo) -> Layer:
@@ -241,38 +267,14 @@ class Past:
     disk: Store
     remote: Remote | None
     base: RecordNumber
-    known: list[Image] = field(default_factory=list, compare=False)
-
-    def image_at(self, image: Image, epoch: Epoch, number: RecordNumber = NO_RECORD) -> Image:
-        """An image that knows the covers as of an epoch. The last few are remembered: whoever asks for one old epoch asks for others."""
-        for one in (image, *self.known):
-            if one.since <= epoch <= one.epoch and one.number >= number:
-                return one
-        found = image_at(TieredReader(self.disk, self.remote), image, self.base, epoch, number)
-        self.known.insert(0, found)
-        del self.known[KNOWN_IMAGES:]
-        return found
 
     def records(self) -> list[Record]:
         """All that were rolled up."""
         return list(past_records(TieredReader(self.disk, self.remote), self.base))
 
-    def whole(self, recent: Iterable[Record]) -> Image:
-        """The flow with every layer that it ever had. `recent` are the records that were not rolled up."""
-        return whole_image(TieredReader(self.disk, self.remote), self.base, recent)
-
     def openings(self) -> list[Opened]:
         """All that were rolled up."""
         return openings(TieredReader(self.disk, self.remote), self.base, ())
-
-    def merges(self, trace: TraceName, held: HashRange) -> list[LayerInfo]:
-        """All layers of a trace that have a range of hashes and were rolled up, those merged long after their epochs too; none where
-        records are lost.
-        """
-        with suppress(Corrupt):
-            written = whole_image(TieredReader(self.disk, self.remote), self.base, ()).traces.get(trace, {})
-            return [layer for around, layers in written.items() if held.within(around) for layer in layers]
-        return []
 
     def has(self, layer: LayerInfo) -> bool:
         return self.disk.exists(layer.path) or (self.remote is not None and self.remote.exists(layer.path))
@@ -291,37 +293,41 @@ def covers_at(image: Image, record: ViewRecord, name: str, at: Epoch | None, pas
     if begun is not None and epoch < begun.epoch and at is not None:
         hint = f"Ask for epoch {begun.epoch} or later: the view came with a changed program then."
         raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=hint)
-    known = past.image_at(image, epoch, begun.number if begun else NO_RECORD)
-    by_piece = pieces(known.traces.get(record.trace, {}))
-    for layers in by_piece.values():
-        spanning = next((layer for layer in leaf_layers(layers) if layer.lower <= epoch < layer.upper - 1), None)
-        if spanning is not None:
-            hint = f"Ask for epoch {spanning.lower - 1} or {spanning.upper - 1}: those between were computed at once after a failure."
-            raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=hint)
-    covers = known.covers(record.trace, epoch)
+    by_piece = pieces(image.traces.get(record.trace, {}))
+    covers = image.covers(record.trace, epoch)
     if epoch == image.epoch:
         return covers
+    for held, layers in by_piece.items():
+        if not is_complete(covers.get(held, ()), layers, epoch):
+            raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=_computed_at_once(layers, epoch))
     for held, chosen in covers.items():
         if not all(past.has(layer) for layer in chosen):
-            newer = [layer for layer in image.layers() if layer.trace == record.trace and held.within(layer.range)]
-            later = [*newer, *past.merges(record.trace, held)]
             elsewhere = past.remote is None and image.started is not None and bool(image.started.remote)
-            covers[held] = chosen if elsewhere else _readable(by_piece[held], later, name, epoch, past)
+            covers[held] = chosen if elsewhere else _readable(by_piece[held], name, epoch, past, image.kept)
     return covers
 
 
+def _computed_at_once(layers: Sequence[LayerInfo], epoch: Epoch) -> str:
+    """Why the layers do not show the state as of an epoch."""
+    spans = [(layer.lower, layer.upper - 1) for layer in leaf_layers(layers)] + [pair for layer in layers for pair in layer.blind]
+    found = next(((first, last) for first, last in spans if first <= epoch < last), None)
+    if found is None:
+        return "Layers of it are lost. `nosync fsck HOME` says which."
+    return f"Ask for epoch {found[0] - 1} or {found[1]}: those between were computed at once after a failure."
+
+
 def _readable(
-    layers: Sequence[LayerInfo], later: Sequence[LayerInfo], name: str, epoch: Epoch, past: Past
+    layers: Sequence[LayerInfo], name: str, epoch: Epoch, past: Past, kept: Kept
 ) -> tuple[LayerInfo, ...]:
     """Another cover where the best one has layers that were lost, with the home that had them or with a restart of its host: there may be
-    one layer of several epochs, merged `later`, or the small ones alone.
+    one layer of several epochs, merged later, or the small ones alone.
     """
-    readable = [layer for layer in {layer.path: layer for layer in (*layers, *later)}.values() if past.has(layer)]
-    found = cover([layer for layer in readable if layer.upper <= epoch + 1], epoch)
-    lost = [leaf for leaf in leaf_layers(layers) if leaf.lower <= epoch and not any(within(leaf, layer) for layer in found)]
-    if not lost:
+    readable = [layer for layer in layers if past.has(layer)]
+    found = cover(readable, epoch, kept)
+    if is_complete(found, layers, epoch):
         return found
-    around = min((layer for layer in readable if within(lost[0], layer)), key=lambda layer: layer.upper - layer.lower, default=None)
+    lost = next(layer for layer in known_updates(layers) if layer.begin <= epoch and not is_covered(layer, found, epoch))
+    around = min((layer for layer in readable if within(lost, layer)), key=lambda layer: layer.upper - layer.lower, default=None)
     nearest = f"epoch {around.lower - 1} or {around.upper - 1}" if around else "a later epoch"
     raise NotInHistory(
         f'epoch {epoch} of view "{name}" is not kept',

@@ -86,7 +86,7 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """A layer that collapses a range of epochs; its inputs stay."""
+    """A layer that stands for several, whose inputs stay until they are given up: merged, or folded (with versions)."""
 
     layer: LayerInfo
 
@@ -215,9 +215,16 @@ class Unpinned:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """Layers that nobody will ask for again: others stand for them on every tier. They may be deleted from here on."""
+
+    paths: tuple[str, ...]
+
+
 Entry = (
     Declared | Started | Opened | Computed | Merged | Restored | TakenOver | RolledBack | Reached | Releasing | Released | Trimmed | Swept
-    | Skipped | Thinned | Keeping | Pinned | Unpinned | Rescaled
+    | Skipped | Thinned | Keeping | Pinned | Unpinned | GivenUp | Rescaled
 )  # fmt: skip
 KINDS: dict[str, type[Entry]] = {kind.__name__.lower(): kind for kind in get_args(Entry)}
 
@@ -249,6 +256,8 @@ def from_json(text: dict[str, Any]) -> Entry:
             values["lost"] = tuple(values["lost"])
         case "thinned":
             values |= {name: tuple(values[name]) for name in ("among", "gone")}
+        case "givenup":
+            values["paths"] = tuple(values["paths"])
         case "rescaled" if values["shards"] not in POSSIBLE_SHARDS:
             raise ValueError(f"{values['shards']} shards are not possible")
     kind = KINDS[text["entry"]]

@@ -1,7 +1,7 @@
 """What a journal says: a fold over its records, and nothing else.
 
-The image of a long history stays small: `forget_past` leaves the newest covers and what is under way. What was forgotten is still in the
-segments of the journal (see `past`).
+The image of a long history stays small: it has the layers that nobody has given up, which are few (see `state.folding`), and `forget_past`
+leaves of the epochs what is under way. What was forgotten is still in the segments of the journal (see `past`).
 """
 
 from collections.abc import Container, Iterable
@@ -12,6 +12,7 @@ from nosync.journal.entries import (
     Computed,
     Declared,
     Entry,
+    GivenUp,
     Keeping,
     Merged,
     Opened,
@@ -51,7 +52,7 @@ class Begun(NamedTuple):
 
 @dataclass
 class Image:
-    """The flow as of record `number`. `epoch` is the newest computed one, 0 before the first; covers are known from epoch `since` on.
+    """The flow as of record `number`. `epoch` is the newest computed one, 0 before the first.
 
     `history` is the run that began it all: what distinguishes this line of history from any other, also of a flow of the same name."""
 
@@ -64,7 +65,6 @@ class Image:
     computed: dict[Epoch, Computed] = field(default_factory=dict)
     computed_in: dict[Epoch, RecordNumber] = field(default_factory=dict)
     epoch: Epoch = NO_EPOCH
-    since: Epoch = NO_EPOCH
     traces: dict[TraceName, dict[HashRange, list[LayerInfo]]] = field(default_factory=dict)
     newest: dict[TraceName, Covers] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
@@ -144,6 +144,8 @@ class Image:
                 self.pins[entry.name] = entry.epoch
             case Unpinned():
                 self.pins.pop(entry.name, None)
+            case GivenUp():
+                self._lose(frozenset(entry.paths))
             case Rescaled():
                 self.declared = replace(self.declared, shards=entry.shards) if self.declared else None
 
@@ -155,9 +157,10 @@ class Image:
         """Adds layers to their traces, and to the newest covers in the place of what they collapse."""
         for layer in layers:
             self.traces.setdefault(layer.trace, {}).setdefault(layer.range, []).append(layer)
-            self.newest[layer.trace] = with_layer(self.newest.get(layer.trace, {}), layer)
             self.kept_layers += 1
             self.kept_bytes[layer.trace] = self.kept_bytes.get(layer.trace, 0) + layer.bytes
+            if not layer.versions:
+                self.newest[layer.trace] = with_layer(self.newest.get(layer.trace, {}), layer)
 
     def _replace(self, layers: Iterable[LayerInfo]) -> None:
         """Adds layers that need not fit between the others; covers are put together anew."""
@@ -178,9 +181,10 @@ class Image:
             if lost:
                 self.kept_layers -= len(lost)
                 self.kept_bytes[trace] -= sum(layer.bytes for layer in lost)
-                for held, layers in ranges.items():
-                    ranges[held] = [layer for layer in layers if layer.path not in paths]
-                self.newest[trace] = covers_of(ranges, self.epoch)
+                for held in [held for held in ranges if any(layer.range == held for layer in lost)]:
+                    ranges[held] = [layer for layer in ranges[held] if layer.path not in paths]
+                if any(layer.path in paths for found in self.newest.get(trace, {}).values() for layer in found):
+                    self.newest[trace] = covers_of(ranges, self.epoch)
 
     def _keep(self, traces: frozenset[TraceName]) -> None:
         """Drops what a new program has no use for; a declaration that names no traces leaves all."""
@@ -218,11 +222,11 @@ class Image:
                 totals[name] = totals.get(name, 0) + sign * count
 
     def covers(self, trace: TraceName, at: Epoch) -> Covers:
-        """By range of hashes, the layers that hold the trace's state as of an epoch (from `since` on), newest first. Ranges do not
-        overlap; of wider layers the part in the range is meant."""
+        """By range of hashes, the layers that hold the trace's state as of an epoch, newest first. Ranges do not overlap; of wider
+        layers the part in the range is meant."""
         if at == self.epoch:
             return dict(self.newest.get(trace, {}))
-        return covers_of(self.traces.get(trace, {}), at)
+        return covers_of(self.traces.get(trace, {}), at, self.kept)
 
     def seen_before(self, epoch: Epoch) -> dict[str, int]:
         """The newest event time, by source, that epochs before this one have brought. Known for new epochs and for the ends of layers."""
@@ -246,19 +250,12 @@ class Image:
         return [layer for ranges in self.traces.values() for layers in ranges.values() for layer in layers]
 
     def forget_past(self, keep_from: Epoch) -> None:
-        """Leaves the newest covers, and what it takes to read epochs from the one before `keep_from` on."""
-        since = min(self.epoch, Epoch(keep_from - 1))
-        for trace, ranges in self.traces.items():
-            covers = (self.newest.get(trace, {}), covers_of(ranges, since))
-            needed = {layer.path for known in covers for found in known.values() for layer in found}
-            for held, layers in ranges.items():
-                ranges[held] = [layer for layer in layers if layer.lower >= keep_from or layer.path in needed]
+        """Leaves the layers, and what was opened and computed from an epoch on."""
         for known in (self.opened, self.opened_in, self.computed, self.computed_in):
             for epoch in [epoch for epoch in known if epoch < keep_from]:
                 del known[epoch]
         ends = {layer.upper - 1 for layer in self.newest_layers()}
         self.seen = {epoch: seen for epoch, seen in self.seen.items() if epoch > self.epoch - RECENT or epoch in ends}
-        self.since = max(self.since, since)
         while len(self.times) > MOST_TIMES + len(self.kept.among):
             self.times = _sampled(self.times, self.kept)
 

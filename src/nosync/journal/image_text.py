@@ -19,7 +19,7 @@ def _kept(entry: Entry) -> Kept:
 
 _CHECKS = checks_of(Image)
 _PLAIN = (
-    "number", "history", "epoch", "since", "rows", "rejected", "kept_layers", "kept_bytes", "reached", "releasing", "released", "trimmed",
+    "number", "history", "epoch", "rows", "rejected", "kept_layers", "kept_bytes", "reached", "releasing", "released", "trimmed",
     "trim_done", "skipped", "keep", "pins",
 )  # fmt: skip
 

@@ -12,6 +12,7 @@
     leases/<generation>             on the tier where runs meet: which run leads, renewed while somebody stands by (see `model.lease`)
     standbys/<random>               there too: who stands by
     receipts/<run>-<random>/        in a home, for the length of a job: what its kernels have done (see `spark.receipts`)
+    readers/<random>                in a home: what is being read (see `tiers.leases`)
 
 Names of traces and sources are percent-encoded; those with capitals, dots in front or more than 100 characters also end in "~" and a hash.
 """
@@ -27,7 +28,7 @@ from nosync.model.identifiers import Epoch, RecordNumber, TraceName
 
 RUNS, RECORDS, SEGMENTS, OPENINGS, ROLLUPS = "runs", "journal/records", "journal/segments", "journal/openings", "journal/rollups"
 TAKEN = "journal/taken"
-LAYERS, INPUT, RECEIPTS = "layers", "input", "receipts"
+LAYERS, INPUT, RECEIPTS, READERS = "layers", "input", "receipts", "readers"
 LEASES, STANDBYS = "leases", "standbys"
 NUMBERED = re.compile(r"runs/[0-9]{8,12}|journal/records/[0-9]{16}|journal/(segments|openings|taken|rollups)/[0-9]{16}-[0-9]{16}")
 LAYER = re.compile(

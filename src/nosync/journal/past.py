@@ -3,13 +3,12 @@
 import json
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
-from itertools import chain, islice
+from itertools import chain
 from typing import TypeVar
 
-from nosync.journal.chain import read_rollup
 from nosync.journal.entries import Entry, Opened, RolledBack, from_json
 from nosync.journal.image import Image
-from nosync.journal.names import ROLLUPS, SEGMENTS, numbers_in, openings_name, own
+from nosync.journal.names import SEGMENTS, numbers_in, openings_name, own
 from nosync.journal.record import NOT_OURS, Record, decode, unpack
 from nosync.model.errors import Corrupt, reading
 from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber
@@ -44,59 +43,12 @@ class TieredReader:
         return read(self)
 
 
-def image_at(reader: TieredReader, now: Image, base: RecordNumber, epoch: Epoch, number: RecordNumber = NO_RECORD) -> Image:
-    """An image whose covers are known as of an epoch: the given one (rolled up at `base`), or one from the roll-up before that epoch on, as
-    of record `number` at least.
-    """
-    if epoch >= now.since:
-        return now
-    return reader.nearest(lambda some: _image_at(some, base, epoch, number))
-
-
-def _image_at(reader: TieredReader, base: RecordNumber, epoch: Epoch, number: RecordNumber) -> Image:
-    image = _rollup_before(reader, epoch)
-    for records in _past(reader, base, image.number):
-        if image.epoch >= epoch and image.number >= number:
-            break
-        for record in records:
-            _apply(image, record)
-    return image
-
-
-def _rollup_before(reader: TieredReader, epoch: Epoch) -> Image:
-    """The newest roll-up that is not behind the epoch, or the empty beginning."""
-    for name in sorted(reader.sizes(ROLLUPS), reverse=True):
-        if numbers_in(name)[1] <= epoch:
-            found = read_rollup(reader.read(name) or b"", name)
-            if found is not None:
-                return found.image
-    return Image()
-
-
 def whole_image(reader: TieredReader, base: RecordNumber, records: Iterable[Record]) -> Image:
     """Every entry ever, folded: what a recovery needs when something old is lost. Costs O(history)."""
     image = reader.nearest(lambda some: _folded(past_records(some, base)))
     for record in records:
         if record.number > image.number:
             _apply(image, record)
-    return image
-
-
-def recent_image(reader: TieredReader, base: RecordNumber, records: Iterable[Record], segments: int) -> Image:
-    """As `whole_image`, of the last so many segments alone: it knows every layer of epochs after its `since`."""
-    image = reader.nearest(lambda some: _recent_image(some, base, segments))
-    for record in records:
-        _apply(image, record)
-    return image
-
-
-def _recent_image(reader: TieredReader, base: RecordNumber, segments: int) -> Image:
-    chosen = list(islice(_segments_back(reader, base, NO_RECORD), segments))
-    before = numbers_in(chosen[-1])[0] - 1 if chosen else 0
-    found = next((read_rollup(reader.read(name) or b"", name) for name in reader.sizes(ROLLUPS) if numbers_in(name)[0] == before), None)
-    image = found.image if found else Image()
-    for record in chain.from_iterable(_past(reader, base, image.number)):
-        _apply(image, record)
     return image
 
 

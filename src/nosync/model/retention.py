@@ -46,6 +46,16 @@ class Kept:
         index = bisect_left(self.among, lower)
         return upper - 1 <= max(lower, self.since) and all(epoch >= upper - 1 for epoch in self.among[index : index + 1])
 
+    def count(self, first: Epoch, last: Epoch) -> int:
+        """How many epochs from the first to the last, both included, are kept."""
+        older = bisect_left(self.among, last + 1) - bisect_left(self.among, first)
+        return older + max(0, last + 1 - max(first, self.since))
+
+    def between(self, first: Epoch, last: Epoch) -> tuple[tuple[Epoch, ...], Epoch]:
+        """The epochs from the first to the last, both included, that are kept: some, and all from another on."""
+        older = self.among[bisect_left(self.among, first) : bisect_left(self.among, last + 1)]
+        return older, max(first, min(self.since, Epoch(last + 1)))
+
     def of(self, other: "Kept") -> "Kept":
         """What both keep: what was given up once does not come back."""
         either = sorted({*self.among, *other.among})

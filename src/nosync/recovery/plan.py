@@ -23,7 +23,7 @@ from nosync.model.policy import Policy
 from nosync.recovery.earlier_shards import as_written, lost_leaves, remembered, widened
 from nosync.recovery.recompute import Recompute
 from nosync.recovery.survey import Survey
-from nosync.state.cover import cover, pieces
+from nosync.state.cover import cover, is_covered, known_updates, pieces
 from nosync.state.leaves import leaf_layers, within
 
 
@@ -141,7 +141,7 @@ def _plan_with(
     released = {part: _released(image, shape, part[0]) for part in traces}
     missing: list[LayerInfo] = []
     for part, layers in traces.items():
-        missing += _missing(layers, covers[part], released[part], image.since)
+        missing += _missing(layers, covers[part], released[part])
     on_loss = {leaf.trace: shape.policy.on_loss(leaf.trace not in shape.unrepeatable) for leaf in (*missing, *orphaned)}
     if "refuse" in on_loss.values():
         return None
@@ -197,14 +197,10 @@ def _outputs(layers: Iterable[LayerInfo], released: Epoch) -> list[LayerInfo]:
     return [layer for layer in layers if layer.upper > released + 1]
 
 
-def _missing(layers: list[LayerInfo], chosen: Iterable[LayerInfo], released: Epoch, since: Epoch) -> list[LayerInfo]:
-    """The leaf layers whose updates are in no chosen one. A sink needs only what it has not had.
-
-    Of a merged layer that begins before epoch `since` the image has forgotten some of the finer ones: it counts among the leaves.
-    """
-    there, fine = list(chosen), leaf_layers(layers)
-    leaves = [layer for layer in layers if layer in fine or layer.lower < since]
-    return [leaf for leaf in _outputs(leaves, released) if not any(within(leaf, layer) for layer in there)]
+def _missing(layers: list[LayerInfo], chosen: Iterable[LayerInfo], released: Epoch) -> list[LayerInfo]:
+    """The leaf layers whose updates are in no chosen one. A sink needs only what it has not had."""
+    there = list(chosen)
+    return [leaf for leaf in _outputs(known_updates(layers), released) if not is_covered(leaf, there)]
 
 
 def _stood_for(layers: list[LayerInfo], readable: list[LayerInfo], chosen: Iterable[LayerInfo]) -> list[LayerInfo]:
@@ -260,7 +256,7 @@ def _earlier(job: Recompute, traces: Layers, readable: Layers, shape: Shape) -> 
             if part[0] not in closure or part[0] in shape.sinks or part[0] in shape.records:
                 continue
             before = cover(readable[part], first - 1)
-            gaps = [leaf for leaf in leaf_layers(layers) if not any(within(leaf, layer) for layer in before)]
+            gaps = [leaf for leaf in known_updates(layers) if leaf.lower < first and not is_covered(leaf, before)]
             start = min([start, *(leaf.lower for leaf in gaps)])
         if start == first:
             return Recompute(first, job.last, job.targets)

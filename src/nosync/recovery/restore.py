@@ -72,14 +72,31 @@ def recover(
     image = journal.image.only(shape.feeders)
     done = Recovered(layers=len(image.newest_layers()), epoch=image.epoch)
     if intact(image, disk, doubted, _needed(image)):
+        _forget_torn(journal, disk, remote, _torn(image, disk, doubted, verify))
         return done
     candidate, chosen = _choose(image, journal.base, journal.after(journal.base), disk, remote, shape, verify, doubted)
+    for name in _torn(candidate, disk, doubted, verify):
+        disk.delete(name)
     try:
         _Restoration(journal, disk, remote, engine, verify, report, done, shape).run(candidate, chosen)
     except Corrupt as error:
         suspect(disk, error)
         raise
     return done
+
+
+def _torn(image: Image, disk: Disk, doubted: frozenset[str], verify: Verify) -> list[str]:
+    """Files that a restart of the host has torn: of no use to anybody."""
+    return [layer.path for layer in image.layers() if layer.path in doubted and disk.exists(layer.path) and not verify(layer)]
+
+
+def _forget_torn(journal: Journal, disk: Disk, remote: Remote | None, torn: list[str]) -> None:
+    """Of the newest state all is there. What was made beside it lately may be torn, and what it was made of is there still."""
+    away = remote.there(torn) if remote is not None and torn else set[str]()
+    for name in torn:
+        disk.delete(name)
+    if lost := [name for name in torn if name not in away]:
+        journal.append(Restored(tuple(lost), ()))
 
 
 def check_recoverable(chain: Chain, disk: Disk, remote: Remote | None, shape: Shape, verify: Verify, doubted: frozenset[str]) -> None:

@@ -13,7 +13,7 @@ from nosync.model.policies.table import policy_named
 from nosync.recovery.check import Findings
 from nosync.recovery.plan import Plan, Shape, plan
 from nosync.recovery.survey import Survey
-from nosync.state.cover import pieces
+from nosync.state.cover import is_covered, pieces, versioned_chain
 from nosync.state.leaves import leaf_layers, within
 
 WHOLE, REPAIRABLE, LOST = 0, 1, 2
@@ -70,15 +70,20 @@ def _code(findings: Findings, chosen: Plan | None, shape: Shape) -> int:
 
 def unreadable_epochs(image: Image, trace: TraceName, there: frozenset[str]) -> Epochs:
     """Epochs as of which a view's rows cannot be read from the home as it is."""
-    found: list[tuple[Epoch, Epoch]] = [(Epoch(1), image.since - 1)] if image.since > 1 else []
+    found: list[tuple[Epoch, Epoch]] = []
     for layers in pieces(image.traces.get(trace, {})).values():
-        found += [(layer.lower, layer.upper - 2) for layer in leaf_layers(layers)]  # computed at once after a failure
+        chain = versioned_chain(layers)
+        at_once = [leaf for leaf in leaf_layers(layers) if not is_covered(leaf, chain)]
+        found += [(layer.lower, layer.upper - 2) for layer in at_once]  # after a failure
+        found += [(first, last - 1) for layer in chain for first, last in layer.blind]
         found += [_read_for(layer, layers, image.epoch) for layer in layers if layer.path not in there]
     return joined((first, last) for first, last in found if first <= last)
 
 
 def _read_for(layer: LayerInfo, layers: Iterable[LayerInfo], newest: Epoch) -> tuple[Epoch, Epoch]:
     """The epochs whose covers have this layer in them: from its own last one on, until a larger layer takes its place."""
+    if layer.versions:
+        return layer.lower, min(newest, layer.upper - 1)
     larger = [other.upper for other in layers if within(layer, other) and _key(other) < _key(layer)]
     return layer.upper - 1, min([newest, *(upper - 2 for upper in larger)])
 

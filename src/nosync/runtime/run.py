@@ -174,7 +174,8 @@ class Run:
         recovery.
 
         `at` is the number of an epoch; a time (a datetime, "2026-05-01 21:05", "1 hour ago"), for the newest that was opened by then; or
-        "safe", for the newest that survives every configured failure.
+        "safe", for the newest that survives every configured failure. Its layers are held for ten minutes; a DataFrame that is used later
+        than that may find that they were given up: ask for the view again.
 
         >>> run.view("spend", at=1).show()
         +----+-----+
@@ -187,6 +188,7 @@ class Run:
         records = {view.name: record_of(view) for view in self._program.graph.views.values()}
         record = find_view(records, name)
         stepping = self._loop.ready()
+        stepping.upkeep.leases.hold(stepping.journal.number)
         image, base = stepping.journal.snapshot()
         past = Past(stepping.disk, stepping.remote, base)
         epoch = epoch_at(at, image, past.openings, lambda: Epoch(min(self.safe.values())))
@@ -200,6 +202,7 @@ class Run:
         `_epoch`, `_time` and `_diff`. What is not kept by itself counts among the next epoch that is. Waits for recovery.
         """
         home = self._opened()
+        home.lend()
         found = home.steps(name, since, until)
         for step in found:
             home.bring(step)

@@ -5,6 +5,7 @@ step it by hand.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from nosync.duties.merging import Merger
@@ -16,11 +17,12 @@ from nosync.journal.entries import Merged
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.model.errors import Unavailable
-from nosync.model.identifiers import NO_RECORD
+from nosync.model.identifiers import NO_EPOCH, NO_RECORD
 from nosync.model.layers import Covers
 from nosync.model.progress import Progress
 from nosync.model.source import Slice
 from nosync.model.store import Remote
+from nosync.recovery.check import is_whole
 from nosync.recovery.restore import Recovered
 from nosync.runtime.epochs import Clock, Epochs
 from nosync.runtime.outlet import LayerOutlet
@@ -33,6 +35,7 @@ from nosync.store.disk import LocalDisk
 from nosync.tiers.uploading import upload_process
 
 MERGE_AGAIN_SECONDS = 1.0
+NOTHING_MERGED = NO_RECORD, NO_EPOCH
 
 
 @dataclass
@@ -63,11 +66,11 @@ class Stepping:
         self.upkeep = Upkeep(
             self.journal, self.disk, self.remote, sinks, self.outlet, trims, policy=program.policy, trim_batch=TRIM_BATCH,
             uploader=self.uploader, marks_of=marks_of(program.sources), troubles=self.troubles, now=self.clock,
-            stood_by=self.stood_by,
+            stood_by=self.stood_by, verify=partial(is_whole, self.home),
         )  # fmt: skip
         self.merger = Merger(str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks), expiries(graph))
         self.rescaling = Rescaling(self.journal, self.engine, program.scaling, self.clock)
-        self._merge_from, self._merged_at = 0.0, NO_RECORD  # with that record there was nothing to merge
+        self._merge_from, self._merged_at = 0.0, NOTHING_MERGED  # in that state there was nothing to merge
         self._opened_at = 0.0
         self.slices: dict[str, Slice] = {}
 
@@ -114,9 +117,10 @@ class Stepping:
         except Unavailable as error:
             self.troubles.met("merge", error)
             self._merge_from = time.monotonic() + MERGE_AGAIN_SECONDS
-        if time.monotonic() >= self._merge_from and self.image.number != self._merged_at:
-            self.merger.offer(self.image)
-            self._merged_at = NO_RECORD if self.merger.busy else self.image.number
+        state = self.image.number, self.upkeep.may_go(self.image.epoch)
+        if time.monotonic() >= self._merge_from and state != self._merged_at:
+            self.merger.offer(self.image, state[1])
+            self._merged_at = NOTHING_MERGED if self.merger.busy else state
 
     def bring(self, covers: Covers) -> None:
         """After a loss, layers of the past lie on the remote alone until somebody asks for them."""

@@ -98,6 +98,7 @@ class Reader(DataSourceReader):
 
     def partitions(self) -> Sequence[Part]:
         home = open_home(self.wanted.home)
+        home.lend()
         if self.wanted.changes:
             steps = home.steps(self.wanted.view, self.wanted.since, self.wanted.until)
             return [Part(self.wanted, step=step) for step in steps]
@@ -138,7 +139,9 @@ class StreamReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Part]:
         if start["epoch"] >= end["epoch"]:
             return []
-        steps = open_home(self.wanted.home).steps(self.wanted.view, start["epoch"] or None, end["epoch"])
+        home = open_home(self.wanted.home)
+        home.lend()
+        steps = home.steps(self.wanted.view, start["epoch"] or None, end["epoch"])
         return [Part(self.wanted, step=step) for step in steps]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

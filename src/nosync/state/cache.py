@@ -1,12 +1,19 @@
-"""Layers that stay open between tasks, so that each is mapped once in a process."""
+"""Layers that stay open between tasks, so that each is mapped once in a process.
+
+What was given up keeps its room on the disk for as long as it is mapped: now and then all are looked at, those without a file forgotten.
+"""
 
 import os
 import threading
 from collections import OrderedDict
 from pathlib import Path
 
+from nosync.model.identifiers import Epoch
 from nosync.model.layers import LayerInfo
-from nosync.state.layer import Layer, open_layer
+from nosync.state.layer import Layer
+from nosync.state.versions import open_as_of
+
+LOOK_AFTER = 32  # layers that were opened
 
 
 class LayerCache:
@@ -15,20 +22,25 @@ class LayerCache:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = threading.Lock()
-        self._layers: OrderedDict[str, Layer] = OrderedDict()
+        self._layers: OrderedDict[tuple[str, Epoch], Layer] = OrderedDict()
+        self._opened = 0
 
     def open(self, home: Path | str, info: LayerInfo) -> Layer:
         """The layer, mapped at most once while it stays among the `limit` most recently used, and anew where a recovery has replaced it."""
-        key = f"{home}/{info.path}"
+        file = f"{home}/{info.path}"
+        key = file, info.end
         with self._lock:
             layer = self._layers.get(key)
-            if layer is not None and layer.info == info and _inode(key) in (None, layer.inode):
+            if layer is not None and layer.info == info and _inode(file) in (None, layer.inode):
                 self._layers.move_to_end(key)
                 return layer
-        layer = open_layer(home, info)  # outside the lock: two threads may both map it, which costs little
+        layer = open_as_of(home, info)  # outside the lock: two threads may both map it, which costs little
         with self._lock:
             self._layers[key] = layer
             self._layers.move_to_end(key)
+            self._opened += 1
+            if self._opened % LOOK_AFTER == 0:
+                self._layers = OrderedDict((key, layer) for key, layer in self._layers.items() if _inode(key[0]) is not None)
             while len(self._layers) > self._limit:
                 self._layers.popitem(last=False)
         return layer

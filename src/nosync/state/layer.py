@@ -64,12 +64,20 @@ class Layer:
         self.blocks = [block.select(self.schema.names) for block in blocks] if self.with_bloom else blocks
         self.checksums = checksums
         self.inode = 0
+        self.derived = False
         self._doubted: set[int] | None = None
         self.rows: int = sum(block.num_rows for block in blocks)
         self._columns = {name: index for index, name in enumerate(schema.names)}
         self._hashes: list[Hashes] = [block.column(0).to_numpy(zero_copy_only=True) for block in blocks]
         self.firsts: Hashes = np.array([hashes[0] for hashes in self._hashes], dtype=np.uint64)
         self.lasts: Hashes = np.array([hashes[-1] for hashes in self._hashes], dtype=np.uint64)
+
+    @staticmethod
+    def in_memory(layer: "Layer", schema: pa.Schema, blocks: list[pa.RecordBatch]) -> "Layer":
+        """What was made of a layer that is verified: other blocks, which need no look at any disk."""
+        found = Layer(layer.info, schema, blocks, [])
+        found.inode, found.derived, found._doubted = layer.inode, True, set()
+        return found
 
     def doubt(self) -> None:
         """From here on each block is verified the first time it is searched. Says nothing new of a layer that was doubted before."""
@@ -170,6 +178,8 @@ def open_layer(home: Path | str, info: LayerInfo) -> Layer:
 
 def verify(layer: Layer) -> Layer:
     """Read every byte of the layer and compare checksums; `Corrupt` names the file and the block that changed."""
+    if layer.derived:
+        return layer
     for block in range(len(layer.blocks)):
         verify_block(layer, block)
     if _whole_checksum(layer.stored.remove_metadata(), layer.checksums) != layer.info.checksum:

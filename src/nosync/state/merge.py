@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nosync.model.columns import COUNT, HASH, ROW
+from nosync.model.columns import COUNT, EPOCH, HASH, ROW
 from nosync.model.errors import Internal
 from nosync.model.layers import Kind
 from nosync.state.canonical import canonical_bytes
@@ -93,11 +93,11 @@ def merge_upserts(
 
     Drop tombstones, and what has expired, only when nothing lies beneath the oldest layer: otherwise deleted keys come back to life.
     """
-    schema = union_schema([layer.schema for layer in cover], "upserts")
+    schema = union_schema([_plain(layer).schema for layer in cover], "upserts")
     keys = [name for name in schema.names if is_key(name)]
-    for pieces in _ranges(cover, block_rows):
+    for pieces in ranges(cover, block_rows):
         batch = concat(pieces, schema, "upserts")
-        order = _newest(_values(batch, HASH), [batch.column(key) for key in keys], len(pieces))
+        order = newest_first(_values(batch, HASH), [batch.column(key) for key in keys], len(pieces))
         if drop_tombstones:
             order = order[_values(batch, ROWS_IN_GROUP)[order] != 0]
         if len(pieces) > 1 or len(order) < batch.num_rows:
@@ -109,7 +109,7 @@ def newest_rows(pieces: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     """The living keys of pieces of upserts layers, the newest row of each; pieces come newest layer first, in the order of their blocks."""
     schema = union_schema([piece.schema for piece in pieces], "upserts")
     batch = concat(pieces, schema, "upserts")
-    order = _newest(_values(batch, HASH), [batch.column(name) for name in schema.names if is_key(name)], len(pieces))
+    order = newest_first(_values(batch, HASH), [batch.column(name) for name in schema.names if is_key(name)], len(pieces))
     return take_rows(batch, order[_values(batch, ROWS_IN_GROUP)[order] != 0])
 
 
@@ -117,10 +117,17 @@ def merge_diffs(
     cover: Sequence[Layer], *, expired: Expired | None = None, block_rows: int = BLOCK_ROWS
 ) -> Iterator[pa.RecordBatch]:
     """Each payload once with the sum of its counts; what sums to 0 is gone, and so is what has expired."""
-    schema = union_schema([layer.schema for layer in cover], "diffs")
-    for pieces in _ranges(cover, block_rows, divides=not (expired and expired.chained)):
+    schema = union_schema([_plain(layer).schema for layer in cover], "diffs")
+    for pieces in ranges(cover, block_rows, divides=not (expired and expired.chained)):
         batch = consolidate(concat(pieces, schema, "diffs"), runs=True)
         yield from split_blocks(_living(batch, expired), block_rows, BLOCK_BYTES)
+
+
+def _plain(layer: Layer) -> Layer:
+    """The layer; refuses a versioned one whose reader did not say as of when (see `versions.open_as_of`)."""
+    if layer.schema.get_field_index(EPOCH) >= 0:
+        raise Internal(f'layer "{layer.info.path}" holds many epochs and was read as if it held one state')
+    return layer
 
 
 def _living(batch: pa.RecordBatch, expired: Expired | None) -> pa.RecordBatch:
@@ -236,7 +243,7 @@ def _cursor(layer: Layer, block_rows: int, divides: bool) -> _Cursor:
     return _Cursor(layer, max(1, min(block_rows, by_bytes)), ends[:-1], divides)
 
 
-def _ranges(cover: Sequence[Layer], block_rows: int, divides: bool = True) -> Iterator[list[pa.RecordBatch]]:
+def ranges(cover: Sequence[Layer], block_rows: int, divides: bool = True) -> Iterator[list[pa.RecordBatch]]:
     """Slices of all layers between common sort keys, ascending; in each list the newest layer's come first.
 
     `divides`: rows of one hash may come in several of them.
@@ -247,7 +254,7 @@ def _ranges(cover: Sequence[Layer], block_rows: int, divides: bool = True) -> It
         yield [piece for cursor in cursors for piece in cursor.advance(cut)]
 
 
-def _newest(hashes: Hashes, keys: Sequence[pa.Array], pieces: int) -> Index:
+def newest_first(hashes: Hashes, keys: Sequence[pa.Array], pieces: int) -> Index:
     """Positions of the newest row of each key, ordered by hash and, where hashes collide, by canonical bytes."""
     order: Index = np.arange(len(hashes)) if pieces == 1 else np.argsort(hashes, kind="stable")
     hashes = hashes if pieces == 1 else hashes[order]

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from nosync.journal.names import INPUT, LAYERS, LEASES, RECEIPTS, RUNS, STANDBYS, own
+from nosync.journal.names import INPUT, LAYERS, LEASES, READERS, RECEIPTS, RUNS, STANDBYS, own
 from nosync.model.errors import Invalid
 from nosync.store.disk import BEGINNING
 
 # what a folder may hold before its first run is recorded
-OWN = {RUNS, "journal", LAYERS, INPUT, LEASES, STANDBYS, RECEIPTS, "synced", "suspect", "pace", "lost+found"}
+OWN = {RUNS, "journal", LAYERS, INPUT, LEASES, STANDBYS, READERS, RECEIPTS, "synced", "suspect", "pace", "lost+found"}
 
 
 def refuse_foreign_folder(folder: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from nosync.model.identifiers import NO_EPOCH, Epoch
 from nosync.model.layers import Covers, LayerInfo
-from nosync.state.cover import remainder
+from nosync.state.cover import cover, is_covered, known_updates, remainder
 from nosync.state.leaves import leaf_layers, within
 
 
@@ -32,18 +32,23 @@ def cross(one: LayerInfo, other: LayerInfo) -> bool:
     return one.lower < other.upper and other.lower < one.upper and not within(one, other) and not within(other, one)
 
 
-def spans(layers: Iterable[LayerInfo], placed: set[str], since: Epoch) -> set[tuple[Epoch, Epoch]]:
-    """The epochs of placed layers that stand for finer ones, from the first of these on that is not there: the state within cannot be read.
+def uncovered(layers: Iterable[LayerInfo], placed: set[str]) -> list[LayerInfo]:
+    """The leaf layers of a trace whose updates are not there, oldest first."""
+    known = list(layers)
+    there = cover([layer for layer in known if layer.path in placed], max((layer.upper for layer in known), default=NO_EPOCH))
+    return [leaf for leaf in known_updates(known) if not is_covered(leaf, there)]
 
-    Of layers that begin up to epoch `since` the finer ones were forgotten: nobody knows any more whether they are there.
+
+def spans(layers: Iterable[LayerInfo], placed: set[str]) -> set[tuple[Epoch, Epoch]]:
+    """The epochs of placed layers that stand for finer ones, from the first of these on that is not there: the state within cannot be
+    read.
     """
     known = list(layers)
-    coarse = [layer for layer in known if layer.path in placed and layer.upper > layer.lower + 1]
+    coarse = [layer for layer in known if layer.path in placed and layer.upper > layer.lower + 1 and not layer.versions]
+    versioned = [layer for layer in known if layer.path in placed and layer.versions]
     missing = [leaf for leaf in leaf_layers(known) if leaf.path not in placed or leaf.upper > leaf.lower + 1]
-    first = {
-        layer: layer.lower if layer.lower <= since else min((leaf.lower for leaf in missing if within(leaf, layer)), default=NO_EPOCH)
-        for layer in coarse
-    }
+    missing = [leaf for leaf in missing if not is_covered(leaf, versioned)]
+    first = {layer: min((leaf.lower for leaf in missing if within(leaf, layer)), default=NO_EPOCH) for layer in coarse}
     return {(lower, layer.upper) for layer, lower in first.items() if lower}
 
 

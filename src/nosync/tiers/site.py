@@ -11,11 +11,11 @@ and fewer objects. When the stream rests, merged layers are shipped that shorten
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from nosync.journal.entries import Computed, Restored, RolledBack, TakenOver
+from nosync.journal.entries import Computed, GivenUp, Restored, RolledBack, TakenOver
 from nosync.journal.journal import Journal, fenced_by
-from nosync.model.errors import Conflict
+from nosync.model.errors import Conflict, Corrupt
 from nosync.model.estimate import Meter
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, TraceName
@@ -25,8 +25,8 @@ from nosync.model.safety import Standing
 from nosync.model.store import Disk, Remote, Uploader
 from nosync.state.cover import cover
 from nosync.state.leaves import within
-from nosync.tiers.choosing import collapsing, cross, spans, stand_ins
-from nosync.tiers.placed import layers_there, uncovered
+from nosync.tiers.choosing import collapsing, cross, spans, stand_ins, uncovered
+from nosync.tiers.placed import layers_there
 
 REQUESTS_A_RECORD, REQUESTS_A_LAYER = 3, 2  # look, write, look; write, ask for the size
 PATIENT_BYTES = 256 << 20
@@ -77,8 +77,8 @@ class RecordShipper:
 
 class LayerShipper:
     """Brings layers to the remote. `waiting` holds, per trace and shard, the leaf layers that are not there yet, oldest first;
-    `behind` are their bytes. `there` are those that a recovery would fetch, also where the image has forgotten them; `complete`: whether
-    all that a roll-up names shall be there too, so that a recovery need not read the past to find finer ones in its place.
+    `behind` are their bytes. `there` are those that a recovery would fetch, `wanted` ones that are to be there for the past (see
+    `duties.compacting`).
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class LayerShipper:
         self.number = journal.number
         self.waiting: dict[TraceRange, list[LayerInfo]] = {}
         self.there: dict[TraceRange, list[LayerInfo]] = {}
-        self.complete = False
+        self.wanted: Mapping[str, LayerInfo] = {}  # layers of the past that stand for many others
         self.spans: set[tuple[Epoch, Epoch]] = set()
         self._begin_again()
         self.looked = -1
@@ -113,18 +113,18 @@ class LayerShipper:
         self.objects = 0
         self.bytes = 0
         self.plain_bytes = 0
+        self.damaged = False
+
+    def lose(self, name: str) -> None:
+        """A layer that was there is there no more: what else stands for it is looked for anew."""
+        self.placed.discard(name)
+        self.damaged = True
 
     def to_fetch(self) -> tuple[int, int]:
         """How many layers a recovery would fetch, and the bytes that would travel for them."""
         there = list(self.there.values())
         shrink = self.bytes / self.plain_bytes if self.plain_bytes else 1.0
         return sum(map(len, there)), int(shrink * sum(layer.bytes for layers in there for layer in layers))
-
-    def forgotten(self) -> list[LayerInfo]:
-        """Layers of a roll-up in whose place there are finer ones, which the image does not know any more."""
-        since = self.journal.image.since
-        rolled = [[layer for layer in layers if layer.upper <= since + 1] for layers in self._traces().values()]
-        return [layer for layers in rolled for layer in uncovered(layers, self.placed)]
 
     def standing(self, records: RecordShipper) -> Standing:
         """Both shippers together. A layer counts once the record that names it is there too."""
@@ -150,18 +150,29 @@ class LayerShipper:
     def step(self) -> bool:
         """Ships one layer; says whether there was one."""
         self._look()
+        if self.damaged:
+            self.damaged = False
+            self._begin_again()
         if self._follow():
             self._confirm_at(self.number)
         layer = self._next()
         if layer is None and (not self.busy or len(self.placed) > MUCH_LONGER * self.most_layers):
             layer = self._shortening()
-        if layer is None and self.complete:
-            layer = next(map(self._at_hand, self.forgotten()), None)
         if layer is None:
-            return False
+            layer = next((wanted for path, wanted in self.wanted.items() if path not in self.placed), None)
+        return layer is not None and self._upload(layer)
+
+    def _upload(self, layer: LayerInfo) -> bool:
+        """Says whether it is there; not so where it was given up meanwhile."""
         named = self.journal.number
         begun = self.clock()
-        travelled = self.uploader.upload(layer.path, self.disk)
+        try:
+            travelled = self.uploader.upload(layer.path, self.disk)
+        except Corrupt:
+            if layer.path in {other.path for layers in self._traces().values() for other in layers}:
+                raise
+            self.wanted = {path: wanted for path, wanted in self.wanted.items() if path != layer.path}
+            return False
         self.meter.transfer(REQUESTS_A_LAYER, travelled, self.clock() - begun)
         self.bytes += travelled
         self.plain_bytes += layer.bytes
@@ -170,10 +181,10 @@ class LayerShipper:
         part = (layer.trace, layer.range)
         self.there[part] = list(cover([*self.there.get(part, ()), layer], self.journal.image.epoch))
         inside = [other for other in self.waiting.setdefault(part, []) if within(other, layer)]
-        if inside:
+        if inside and not layer.versions:
             self.spans.add((inside[0].lower, layer.upper))
         gone = {other.path for other in inside}
-        self.waiting[part] = [other for other in self.waiting[part] if other.path not in gone]
+        self.waiting[part] = [other for other in self.waiting.get(part, ()) if other.path not in gone]
         self.behind -= sum(other.bytes for other in inside)
         for path in gone:
             self.came.pop(path, None)
@@ -208,20 +219,30 @@ class LayerShipper:
                             self.waiting.setdefault((layer.trace, layer.range), []).append(layer)
                             self.came[layer.path] = now
                             self.behind += layer.bytes
+                    case GivenUp():
+                        self._forget(frozenset(entry.paths))
                     case Restored() | TakenOver() | RolledBack():
                         self._begin_again()
             self.number = record.number
         return bool(records)
+
+    def _forget(self, gone: frozenset[str]) -> None:
+        """Layers that others stand for, there too."""
+        self.placed -= gone
+        known = {part: layers for part, layers in self._traces().items() if any(one.path in gone for one in self.there.get(part, ()))}
+        self.there |= {part: self._placed_cover(layers) for part, layers in known.items()}
+
+    def _placed_cover(self, layers: list[LayerInfo]) -> list[LayerInfo]:
+        return list(cover([one for one in layers if one.path in self.placed], self.journal.image.epoch))
 
     def _begin_again(self) -> None:
         self.came.clear()
         traces = self._traces()
         self.waiting = {part: uncovered(layers, self.placed) for part, layers in traces.items()}
         self.lost = self._lost()
-        epoch = self.journal.image.epoch
-        self.there = {part: list(cover([one for one in layers if one.path in self.placed], epoch)) for part, layers in traces.items()}
+        self.there = {part: self._placed_cover(layers) for part, layers in traces.items()}
         self.behind = sum(layer.bytes for layers in self.waiting.values() for layer in layers)
-        self.spans = {span for layers in traces.values() for span in spans(layers, self.placed, self.journal.image.since)}
+        self.spans = {span for layers in traces.values() for span in spans(layers, self.placed)}
         with self.journal.lock:  # what came with a changed program has no state of earlier epochs, here or there
             self.spans |= {(Epoch(1), begun.epoch + 1) for begun in self.journal.image.begun.values()}
         self._wait_no_more()

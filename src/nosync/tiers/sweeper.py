@@ -11,23 +11,27 @@ from nosync.journal.entries import Swept
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.journal.names import LAYER
-from nosync.model.identifiers import Epoch
+from nosync.model.identifiers import Epoch, RecordNumber
 from nosync.model.store import Store
-from nosync.tiers.placed import recent_layers
+from nosync.tiers.placed import layers_on
 
 
 class Sweeper:
-    """Sweeps one store, some files at a time. `may_go` says up to which epoch, for the newest one."""
+    """Sweeps one store, some files at a time. `may_go` says up to which epoch, for the newest one; `held` up to which record somebody reads
+    what is named (see `leases`).
+    """
 
-    def __init__(self, journal: Journal, store: Store, may_go: Callable[[Epoch], Epoch]) -> None:
-        self.journal, self.store, self.may_go = journal, store, may_go
+    def __init__(
+        self, journal: Journal, store: Store, may_go: Callable[[Epoch], Epoch], held: Callable[[], RecordNumber | None] = lambda: None
+    ) -> None:
+        self.journal, self.store, self.may_go, self.held = journal, store, may_go, held
         self.due: list[str] = []
         self.boundary = 0
         self.deleted = 0
 
     def step(self, everywhere: int) -> bool:
         """Deletes what was found, once the boundary is on every tier (they have the records up to `everywhere`)."""
-        if not self.due or everywhere < self.boundary:
+        if not self.due or everywhere < self.boundary or ((held := self.held()) is not None and held < self.boundary):
             return False
         self.journal.look()
         for name in self.due:
@@ -37,21 +41,21 @@ class Sweeper:
         return True
 
     def look(self, image: Image) -> int:
-        """Finds what can be swept, and records that it will be. The image knows every layer of epochs after its `since`."""
+        """Finds what can be swept, and records that it will be."""
         if not self.due:
             known = {layer.path for layer in image.layers()}
-            names = [name for name in recent_layers(self.store, image) if name not in known]
+            names = [name for name in layers_on(self.store, image) if name not in known]
             epoch = self.may_go(image.epoch)
-            self.due = [name for name in names if sweepable(name, self.journal.generation, image.since, epoch)]
+            self.due = [name for name in names if sweepable(name, self.journal.generation, epoch)]
             if self.due:
                 self.boundary = self.journal.append(Swept(self.journal.generation, epoch))
         return len(self.due)
 
 
-def sweepable(name: str, generation: int, since: Epoch, epoch: Epoch) -> bool:
+def sweepable(name: str, generation: int, epoch: Epoch) -> bool:
     """Whether a file that an image does not know can never be named by a record."""
     found = LAYER.fullmatch(name)
-    if found is None or int(found["lower"]) <= since:
+    if found is None:
         return False
     made, lower, upper = int(found["generation"]), int(found["lower"]), int(found["upper"])
     return made < generation or (made == generation and upper == lower + 1 and lower <= epoch)

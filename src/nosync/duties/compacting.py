@@ -1,0 +1,161 @@
+"""Gives up layers that nobody will ask for again: what they hold is in others (see `state.folding`), on every tier.
+
+A layer is given up once each tier can do without: a tier that lacks what stands for it, or has not synced that yet, holds it. That is
+recorded first, and on every tier, before a file is deleted; and no file is deleted that somebody may be reading (`leases`). A run that
+ends before it has deleted all leaves that to the sweeper of the next one: no record names these files any more.
+
+A home that came back from a remote lacks what was not needed for that: it is fetched here, so that it can be folded with the rest.
+"""
+
+from collections import deque
+from collections.abc import Callable, Container, Mapping
+from itertools import islice
+
+from nosync.journal.entries import GivenUp, Merged
+from nosync.journal.image import Image
+from nosync.journal.journal import Journal
+from nosync.journal.names import LAYERS
+from nosync.journal.recent import layers_of
+from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, TraceName
+from nosync.model.layers import LayerInfo
+from nosync.model.retention import FIRST
+from nosync.model.store import Disk, Remote
+from nosync.state.cover import is_rescaled, pieces
+from nosync.state.folding import chain_of, needed
+from nosync.tiers.host import HostTier
+from nosync.tiers.site import LayerShipper
+
+AT_ONCE = 32  # paths in a record, unless nothing else is to do
+EPOCHS_BETWEEN = 8  # while the stream is busy: looking costs time that epochs need
+ERASED_AT_ONCE = 64
+
+
+class Compactor:
+    """`floor` says up to which epoch nothing will be taken back, nor asked for by a sink; `held` which is the newest record behind which
+    nothing may be deleted, since somebody reads what it names.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        disk: Disk,
+        remote: Remote | None,
+        host: HostTier | None,
+        shipper: LayerShipper | None,
+        floor: Callable[[Epoch], Epoch],
+        held: Callable[[], RecordNumber | None],
+        verify: Callable[[LayerInfo], bool],
+    ) -> None:
+        self.journal, self.disk, self.remote, self.host, self.shipper = journal, disk, remote, host, shipper
+        self.floor, self.held, self.verify = floor, held, verify
+        self.due: deque[tuple[RecordNumber, str, bool]] = deque()
+        self.looked: tuple[RecordNumber, int] = RecordNumber(-1), 0
+        self.looked_epoch = NO_EPOCH
+        self.missing: dict[str, LayerInfo] | None = None
+        self.erased = 0
+
+    def step(self, everywhere: RecordNumber) -> bool:
+        """One piece of the work; says whether there was any. Every tier has the records up to `everywhere`."""
+        return self._erase(everywhere) or self._fetch() or self._give_up()
+
+    def _erase(self, everywhere: RecordNumber) -> bool:
+        if not self.due or self.due[0][0] > everywhere:
+            return False
+        held = self.held()
+        last = everywhere if held is None else min(everywhere, held)
+        due = [(name, away) for number, name, away in islice(self.due, ERASED_AT_ONCE) if number <= last]
+        if due:
+            self.journal.look()
+        for name, away in due:
+            self.disk.delete(name)
+            if self.remote is not None and away:
+                self.remote.delete(name)
+            self.due.popleft()
+            self.erased += 1
+        return bool(due)
+
+    def _fetch(self) -> bool:
+        """One layer that only the remote has. What is damaged there is of use to nobody."""
+        if self.missing is None:
+            image = self.journal.snapshot()[0]  # before it is looked what is there: what comes meanwhile is not missing
+            there = self.disk.sizes(LAYERS)
+            self.missing = {layer.path: layer for layer in image.layers() if layer.path not in there}
+        placed = self.shipper.placed if self.shipper is not None else set[str]()
+        name = next((name for name in sorted(self.missing) if name in placed), None)
+        if name is None or self.remote is None or self.shipper is None:
+            return False
+        if self.remote.download(name, self.disk):
+            if not self.verify(self.missing[name]):
+                self.disk.delete(name)  # first: nobody verifies again what is here
+                self.remote.delete(name)
+                self.shipper.lose(name)
+                return True
+            self.disk.sync_files([name])
+            self.disk.sync_folders([name])
+        del self.missing[name]
+        return True
+
+    def _give_up(self) -> bool:
+        image = self.journal.snapshot()[0]
+        state = image.number, len(self.shipper.placed) if self.shipper is not None else 0
+        busy = image.unfinished() is not None
+        if state == self.looked or (busy and image.epoch < self.looked_epoch + EPOCHS_BETWEEN):
+            return False
+        self.looked_epoch = image.epoch
+        gone = self._without_use(image)
+        if len(gone) < AT_ONCE and busy:
+            return False  # soon there are more
+        self.looked = state
+        if gone:
+            placed = self.shipper.placed if self.shipper is not None else set[str]()
+            there = [name for name in gone if name in placed]
+            number = self.journal.append(GivenUp(tuple(gone)))
+            self.due.extend((number, name, name in there) for name in gone)
+        return bool(gone)
+
+    def _without_use(self, image: Image) -> list[str]:
+        """Layers that no tier needs. Nothing that happens meanwhile makes one of them needed again."""
+        last, unsynced, missing = self.floor(image.epoch), self._unsynced(), self.missing or {}
+        sinks = {TraceName(sink["trace"]) for sink in (image.declared.sinks.values() if image.declared else ()) if "trace" in sink}
+        gone: list[str] = []
+        wanted: dict[str, LayerInfo] = {}
+        for trace, written in image.traces.items():
+            if trace not in sinks and is_rescaled(written):
+                continue  # a wide layer stands for epochs in several narrow ones: all of it stays
+            begun = Epoch(image.begun[trace].epoch if trace in image.begun else FIRST)
+            stay = {layer.path for found in image.newest.get(trace, {}).values() for layer in found} if trace not in sinks else set()
+            for layers in pieces(written).values():
+                if trace in sinks:
+                    stay |= {layer.path for layer in layers if layer.upper > last + 1}
+                else:
+                    stay |= self._needed(layers, image, last, begun, unsynced)
+                    wanted |= self._wanted(layers, image, last, begun)
+            stay |= unsynced | missing.keys()
+            gone += [layer.path for layers in written.values() for layer in layers if layer.path not in stay]
+        if self.shipper is not None:
+            self.shipper.wanted = {path: layer for path, layer in wanted.items() if path not in gone}
+        return gone
+
+    def _needed(self, layers: list[LayerInfo], image: Image, last: Epoch, first: Epoch, unsynced: Container[str]) -> set[str]:
+        """On some tier, or once all that is named is on every tier."""
+        missing = self.missing or {}
+        tiers = [None, [layer for layer in layers if layer.path not in unsynced and layer.path not in missing]]
+        if self.shipper is not None:
+            tiers.append([layer for layer in layers if layer.path in self.shipper.placed])
+        return set().union(*(needed(layers, image.kept, last, first, there) for there in tiers))
+
+    def _wanted(self, layers: list[LayerInfo], image: Image, last: Epoch, first: Epoch) -> Mapping[str, LayerInfo]:
+        """What the remote should have of the past in the place of leaf layers."""
+        if self.shipper is None:
+            return {}
+        chain = chain_of(layers, image.kept, last, first)
+        found = (*([chain.base] if chain.base else []), *chain.versioned, *chain.steps)
+        return {layer.path: layer for layer in found if layer.path not in self.shipper.placed and layer.path not in (self.missing or {})}
+
+    def _unsynced(self) -> set[str]:
+        """Layers that a restart of the host may tear."""
+        if self.host is None or not self.host.layers:
+            return set()
+        records = self.journal.after(self.host.number)
+        merged = [entry.layer.path for record in records for entry in record.entries if isinstance(entry, Merged)]
+        return {*self.host.merged, *merged, *(layer.path for record in records for layer in layers_of(record))}

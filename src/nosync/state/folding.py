@@ -1,0 +1,156 @@
+"""How the past of a trace is kept in few files, and which layers nobody needs any more. Pure.
+
+Beside the layers that make up the newest state, a range of a trace has a *chain*: layers without a gap between them, from which the state
+as of every kept epoch can be read. It consists of
+
+* a *base*: a merged layer that begins with the trace. No epoch before its last is kept, so nothing before it is needed;
+* versioned layers, one behind the other;
+* leaf layers, those that are too new or too few to be folded into a versioned one.
+
+*Steps* are merged layers that begin with the trace and end where a versioned layer does: reading a later epoch starts there instead of at
+the base. One is kept where so much lies between it and the one before that reading that would cost as much as reading it. Merging goes on
+as for the newest state (see `spine`), but not across a step; and a versioned layer is written anew when `DIRTY` of its versions are not
+kept any more. The base moves by itself: once the kept epochs have moved on, a step takes its place.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from nosync.model.identifiers import Epoch
+from nosync.model.layers import LayerInfo
+from nosync.model.retention import FIRST, Kept
+from nosync.state.cover import at_bottom, cover, is_complete, start_of, versioned_chain
+from nosync.state.leaves import leaf_layers, within
+from nosync.state.spine import plan_merge
+
+LEAVES = 8  # leaf layers that are folded together
+MOST_LEAVES = 64
+DIRTY = 0.5
+FEW_VERSIONS = 4  # are not worth writing anew
+SHARE = 4  # a step has at least that part of all rows of the chain between it and the one before
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """Layers to write as one versioned layer for epochs [lower, upper), newest first."""
+
+    layers: tuple[LayerInfo, ...]
+    lower: Epoch
+    upper: Epoch
+    blind: tuple[tuple[Epoch, Epoch], ...]
+    bottom: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The chain of a range of a trace, oldest first. `folded` is behind the last epoch that needs no folding."""
+
+    base: LayerInfo | None
+    versioned: tuple[LayerInfo, ...]
+    leaves: tuple[LayerInfo, ...]
+    steps: tuple[LayerInfo, ...]
+    folded: Epoch
+
+    @property
+    def layers(self) -> tuple[LayerInfo, ...]:
+        return (*([self.base] if self.base else []), *self.versioned, *self.leaves, *self.steps)
+
+
+def chain_of(layers: Iterable[LayerInfo], kept: Kept, last: Epoch, first: Epoch = FIRST, start: Epoch | None = None) -> Chain:
+    """The chain in these layers, which may have more than that. Epochs before `first` cannot be asked for, since the trace began later;
+    those behind `last` may yet be taken back. `start` is where the layers of the trace begin, where that cannot be seen from these.
+    """
+    known = [layer for layer in layers if layer.upper <= last + 1]
+    start = start_of(known) if start is None else start
+    versioned = versioned_chain(known, start)
+    folded, edges = versioned[-1].upper if versioned else start, {layer.lower for layer in versioned}
+    begun = at_bottom((layer for layer in known if not layer.versions), start)
+    bottoms = [layer for layer in begun if layer.upper in edges or layer.upper >= folded]
+    base = max((layer for layer in bottoms if not kept.count(first, Epoch(layer.upper - 2))), key=_ends, default=None)
+    begin = base.upper if base else start
+    folded = max(folded, begin)
+    rest = [layer for layer in versioned if layer.upper > begin]
+    leaves = leaf_layers(layer for layer in known if layer.lower >= folded and not layer.versions)
+    return Chain(base, tuple(rest), tuple(leaves), tuple(_steps([*rest, *leaves], bottoms, begin)), folded)
+
+
+def _ends(layer: LayerInfo) -> tuple[Epoch, str]:
+    return layer.upper, layer.path
+
+
+def _steps(chain: Sequence[LayerInfo], bottoms: Iterable[LayerInfo], begin: Epoch) -> Iterator[LayerInfo]:
+    total = sum(layer.rows for layer in chain)
+    for bottom in sorted(bottoms, key=_ends):
+        between = sum(layer.rows for layer in chain if begin < layer.upper <= bottom.upper)
+        if bottom.upper > begin and between >= max(bottom.rows, total / SHARE):
+            yield bottom
+            begin = bottom.upper
+
+
+def plan_fold(chain: Chain, kept: Kept) -> Fold | None:
+    """What to write next for the chain; None while it is short enough."""
+    if len(chain.leaves) >= LEAVES:
+        ends = [step.upper for step in chain.steps if step.upper > chain.leaves[0].lower]
+        chosen = [leaf for leaf in chain.leaves if leaf.upper <= min([*ends, chain.leaves[-1].upper])][:MOST_LEAVES]
+        return _fold(chosen, chain.folded, chosen[-1].upper, kept, not chain.versioned and chain.base is None)
+    for part in _between_steps(chain):
+        layers = plan_merge(part[::-1])
+        if layers:
+            return _fold(layers[::-1], layers[-1].lower, layers[0].upper, kept)
+    dirty = next((layer for layer in chain.versioned if _is_dirty(layer, kept)), None)
+    return _fold([dirty], dirty.lower, dirty.upper, kept) if dirty else None
+
+
+def _fold(layers: Sequence[LayerInfo], lower: Epoch, upper: Epoch, kept: Kept, bottom: bool = False) -> Fold:
+    """Of layers, oldest first. What was computed at once cannot be told apart."""
+    at_once = [(layer.lower, Epoch(layer.upper - 1)) for layer in layers if not layer.versions and layer.upper > layer.lower + 1]
+    blind = [*at_once, *(pair for layer in layers for pair in layer.blind)]
+    known = tuple(sorted(pair for pair in blind if kept.count(pair[0], Epoch(pair[1] - 1))))
+    return Fold(tuple(layers[::-1]), lower, upper, known, bottom or layers[0].bottom)
+
+
+def _between_steps(chain: Chain) -> list[list[LayerInfo]]:
+    ends = {step.upper for step in chain.steps}
+    parts: list[list[LayerInfo]] = [[]]
+    for layer in chain.versioned:
+        parts[-1].append(layer)
+        if layer.upper in ends:
+            parts.append([])
+    return parts
+
+
+def _is_dirty(layer: LayerInfo, kept: Kept) -> bool:
+    left = kept.count(layer.lower, Epoch(layer.upper - 2)) + 1
+    return layer.versions >= FEW_VERSIONS and left <= (1 - DIRTY) * layer.versions
+
+
+def needed(known: Sequence[LayerInfo], kept: Kept, last: Epoch, first: Epoch = FIRST, there: Sequence[LayerInfo] | None = None) -> set[str]:
+    """The paths of those layers without which the newest state, or that of a kept epoch, could not be read where only some of all `known`
+    layers are `there`. What is behind epoch `last` is needed in any case.
+
+    Until a versioned layer is there, all that it was made of stays on record: it does not say which epochs changed nothing.
+    """
+    layers = known if there is None else there
+    old = [layer for layer in layers if layer.upper <= last + 1]
+    found = [*cover(old, last), *chain_of(old, kept, last, first, start_of(known)).layers]
+    found += [layer for layer in layers if layer.upper > last + 1]
+    if there is not None:
+        here = {layer.path for layer in there}
+        absent = [layer for layer in chain_of(known, kept, last, first).versioned if layer.path not in here]
+        found += [leaf for leaf in leaf_layers(layer for layer in known if not layer.versions) if any(within(leaf, one) for one in absent)]
+        found += _otherwise_lost(old, found, known, kept)
+    return {layer.path for layer in found}
+
+
+def _otherwise_lost(old: Sequence[LayerInfo], stay: Sequence[LayerInfo], known: Sequence[LayerInfo], kept: Kept) -> list[LayerInfo]:
+    """What several epochs that came there as one layer are read with, where no chain goes so far."""
+    found: list[LayerInfo] = []
+    paths = {layer.path for layer in stay}
+    for at in sorted({Epoch(layer.upper - 1) for layer in old if not layer.versions}):
+        before = cover(old, at, kept) if at in kept else ()
+        if all(layer.path in paths for layer in before) or not is_complete(before, known, at):
+            continue
+        if not is_complete(cover([layer for layer in old if layer.path in paths], at, kept), known, at):
+            found += before
+            paths |= {layer.path for layer in before}
+    return found
