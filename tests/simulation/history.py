@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 from nosync.journal.chain import read_chain
-from nosync.journal.names import run_name
+from nosync.journal.names import RUNS, run_name
 from nosync.model.errors import Corrupt, Fenced, Invalid, OutcomeUnknown, Unavailable
 from nosync.recovery.restore import Recovered
 from nosync.recovery.suspicion import suspect
@@ -298,14 +298,15 @@ class History:
 
     def leave_out_remote(self) -> bool:
         """A start that forgets the remote is refused, and does nobody any harm."""
-        before = self.generation()  # first: it may find that the flow has moved to another host
+        self.generation()  # first: it may find that the flow has moved to another host
         started = read_chain(Peek(self.host.disk)).image().started  # type: ignore[arg-type]
         if started is None or not started.remote:
             return False
         try:
             Life(self, self.host, None).begin()
         except (Invalid, Crash, *PASSING):
-            if self.generation() > before:
+            runs = [facts_of(file.content) for name, file in self.host.disk.files.items() if name.startswith(RUNS)]
+            if any(facts.get("process") == self.starts for facts in runs):
                 raise Broken("a start that was refused has fenced others") from None
             return True
         raise Broken("a start without the remote was not refused")

@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import shutil
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -213,10 +214,66 @@ def encrypt(path: Path, plaintext_footer: bool) -> None:
     os.utime(path, (LONG_AGO, LONG_AGO))
 
 
+def test_what_is_no_file_and_what_leads_back_is_passed_over(tmp_path: Path) -> None:
+    """A pipe would make whoever opens it wait; a link to a folder above holds the same files again and again."""
+    folder = tmp_path / "in"
+    (folder / "day").mkdir(parents=True)
+    write(folder, "day/good", [1])
+    os.mkfifo(folder / "pipe")
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(os.path.relpath(folder / "socket"))
+    (folder / "nothing").symlink_to("/dev/null")
+    for link, target in (("itself", "itself"), ("one", "other"), ("other", "one"), ("here", "."), ("above", ".."), ("day/up", "..")):
+        (folder / link).symlink_to(target)
+    (tmp_path / "elsewhere").mkdir()
+    (folder / "away").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / "back").symlink_to(folder)
+    write(tmp_path / "elsewhere", "far", [2], 1)
+    assert names(source_over(folder).available()) == ["day/good", "away/far"]
+
+
+def test_a_folder_that_cannot_be_read_hides_no_other_and_is_said_once_there_is_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("closed", "open"):
+        (tmp_path / name).mkdir()
+        write(tmp_path, f"{name}/file", [1])
+    scan = os.scandir
+
+    def scandir(folder: str) -> Any:
+        if folder.endswith("closed"):
+            raise PermissionError(errno.EACCES, "Permission denied", folder)
+        return scan(folder)
+
+    source = source_over(tmp_path)
+    with monkeypatch.context() as closing:
+        closing.setattr(os, "scandir", scandir)
+        assert names(source.available()) == ["open/file"]
+        with pytest.raises(ns.NosyncError, match=r'".*/closed" cannot be read: Permission denied'):
+            source.available()
+    assert names(source.available()) == ["closed/file"]
+
+
+def test_a_name_that_is_no_text_rejects_the_file(tmp_path: Path) -> None:
+    """Spark could not be told of it."""
+    for format in ("parquet", "csv"):
+        folder = tmp_path / format
+        folder.mkdir()
+        name = os.fsdecode(b"torn\xff")
+        (folder / name).write_bytes(b"1,a")
+        os.utime(folder / name, (LONG_AGO, LONG_AGO))
+        taken = source_over(folder, format=format).available()
+        assert taken and taken["broken"] == {name: "its name is not UTF-8"}
+
+
 def test_whatever_a_file_does_wrong_rejects_it_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
     folder, home = tmp_path / "in", tmp_path / "home"
     folder.mkdir()
     write(folder, "good.parquet", list(range(2000)))
+    for name in ("*.parquet", "[g]ood.parquet", "{good,text}.parquet", "g\\ood.parquet"):  # which Spark would take for globs
+        write(folder, name, [7])
+    torn = write(folder, "no text", [8])
+    torn.rename(os.fsdecode(os.fsencode(folder / "no text") + b"\xff"))
     write(folder, "text.parquet", ["one"])
     tear(write(folder, "torn page.parquet", list(range(5000))))
     for name, plaintext_footer in (("secret.parquet", False), ("secret column.parquet", True)):
@@ -224,11 +281,11 @@ def test_whatever_a_file_does_wrong_rejects_it_and_nothing_else(spark: SparkSess
     for _ in range(2):
         with flow_over(spark, folder).start(home=home, shards=2) as run:
             run.processAllAvailable()
-            assert run.view("rows").count() == 2000
-            assert [row.name for row in run.view("total").collect()] == ["good.parquet"]
+            assert run.view("rows").count() == 2004
+            assert run.view("total").count() == 5
             rejected = {row.file.rsplit("/", 1)[1]: row.reason for row in run.view("s.rejected").collect()}
         write(folder, "later.parquet", pa.array([], pa.int64()), 3600)
-    assert sorted(rejected) == ["secret column.parquet", "secret.parquet", "text.parquet", "torn page.parquet"]
+    assert sorted(rejected) == ["no text\\xff", "secret column.parquet", "secret.parquet", "text.parquet", "torn page.parquet"]
     assert "string, not int64" in rejected["text.parquet"] and "ncrypted" in rejected["secret.parquet"]
     assert answered("fsck", home).exit_code == 0
 

@@ -30,7 +30,7 @@ from nosync.model.store import checked
 from nosync.sources.cleaning import Cleaning, cleaning_of
 from nosync.sources.csv_task import content_of, is_text
 from nosync.sources.footers import Footer, footer_of
-from nosync.sources.listing import Entry, facts, new_entries
+from nosync.sources.listing import Entry, facts, new_entries, shown, unnamable
 from nosync.sources.options import check_options
 from nosync.sources.place import Place, format_said_by, place_of
 from nosync.sources.plain_csv import PlainCsv
@@ -198,8 +198,8 @@ class Files:
 
     def _look_at(self, name: str) -> Footer | None:
         """The footer of a file. What a folder's name says (`column=value`) need not be in it."""
-        if self.format != "parquet":
-            return Footer()
+        if self.format != "parquet" or unnamable(name):
+            return Footer(wrong=unnamable(name))
         merging = str(self.options.get("mergeSchema")).lower() == "true"
         said = {part.partition("=")[0].lower() for part in Path(name).parent.parts}
         return footer_of(self.path / name, self.expected, lambda column: merging or column.lower() in said)
@@ -272,7 +272,7 @@ class Files:
 
     def rejected(self, spark: SparkSession, slice: Slice, epoch: int) -> DataFrame:
         """The rows of a slice that do not fit: raw text, reason, file."""
-        broken = [(None, reason, str(self.path / relative)) for relative, reason in slice.get("broken", {}).items()]
+        broken = [(None, reason, shown(self.path / relative)) for relative, reason in slice.get("broken", {}).items()]
         found = spark.createDataFrame(broken, "raw string, reason string, file string")
         paths = self._paths(slice)
         if self.format in TEXTUAL and paths:
@@ -282,7 +282,7 @@ class Files:
 
     def events(self, spark: SparkSession, slice: Slice) -> DataFrame:
         """All rows of a slice for a ledger: those that do not fit have a reason; each knows its file and its position in the input."""
-        paths, broken = self._paths(slice), [(reason, str(self.path / relative)) for relative, reason in slice.get("broken", {}).items()]
+        paths, broken = self._paths(slice), [(reason, shown(self.path / relative)) for relative, reason in slice.get("broken", {}).items()]
         failed = self.reading.failed(spark, broken)
         if paths:
             rows = self.reading.events(spark, paths, self.path)

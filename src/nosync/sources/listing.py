@@ -1,9 +1,13 @@
 """What is new in a folder of files: names not met before, with size and modification time; and what slices of such a folder say.
 
-Files and folders may vanish while they are looked at, and links may lead nowhere: those are passed over, and found when they are there.
+Files and folders may vanish while they are looked at, and links may lead nowhere, or back to a folder that they lie in: those are passed
+over, and found when they are there. So is what is no file: a pipe would make whoever opens it wait. A folder that cannot be read hides no
+other.
 """
 
+import errno
 import os
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +16,7 @@ from nosync.model.errors import Unavailable
 from nosync.model.source import Slice
 
 HIDDEN = ("_", ".")
+NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
 class Entry(NamedTuple):
@@ -26,9 +31,11 @@ def facts(folder: Path, name: str) -> Entry | None:
     """The file as it is now; None where there is none."""
     try:
         found = (folder / name).stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return Entry(name, found.st_size, found.st_mtime_ns)
+    except OSError as error:
+        if error.errno in NOWHERE:
+            return None
+        raise
+    return Entry(name, found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
 
 
 def entries_in(slice: Slice) -> list[Entry]:
@@ -43,31 +50,65 @@ def new_entries(
     """Files that were not taken, by their time, then their name. Those that were are added to `seen`: they are not asked for again.
     `fits` says of a name below the folder whether it is meant.
     """
-    try:
-        unseen = [name for name in _unseen(folder, seen) if fits(name)]
-        seen |= taken(unseen)
-        found = [facts(folder, name) for name in unseen if name not in seen]
-    except OSError as error:
-        hint = "Restore access: it is looked at again."
-        raise Unavailable(f'folder "{folder}" cannot be read: {error.strerror or error}', hint=hint) from error
-    return sorted((entry for entry in found if entry is not None), key=lambda entry: (entry.modified, entry.name))
+    failed: list[OSError] = []
+    unseen = [name for name in _unseen(folder, seen, failed) if fits(name)]
+    seen |= taken(unseen)
+    found: list[Entry] = []
+    for name in unseen:
+        try:
+            entry = facts(folder, name) if name not in seen else None
+        except OSError as error:
+            failed.append(error)
+        else:
+            found += [entry] if entry is not None else []
+    if failed and not found:
+        where, hint = failed[0].filename or folder, "Restore access: it is looked at again."
+        raise Unavailable(f'"{where}" cannot be read: {failed[0].strerror or failed[0]}', hint=hint) from failed[0]
+    return sorted(found, key=lambda entry: (entry.modified, entry.name))
 
 
-def _unseen(folder: Path, seen: set[str]) -> Iterator[str]:
+def _unseen(folder: Path, seen: set[str], failed: list[OSError]) -> Iterator[str]:
+    """Names of what may be files. Folders that cannot be read are left out, and said in `failed`."""
     pending = [str(folder)]
     while pending:
         directory = pending.pop()
         try:
-            found = os.scandir(directory)
-        except FileNotFoundError:
-            if directory == str(folder):
-                raise
+            with os.scandir(directory) as found:
+                entries = [entry for entry in found if not entry.name.startswith(HIDDEN)]
+        except OSError as error:
+            if error.errno not in NOWHERE or directory == str(folder):
+                failed.append(error)
             continue
-        with found:
-            for entry in found:
-                if entry.name.startswith(HIDDEN):
-                    continue
-                if entry.is_dir():
-                    pending.append(entry.path)
-                elif (relative := os.path.relpath(entry.path, folder)) not in seen:
-                    yield relative
+        for entry in entries:
+            if _is_folder(entry):
+                pending += [] if entry.is_symlink() and _leads_back(entry.path, folder) else [entry.path]
+            elif (relative := os.path.relpath(entry.path, folder)) not in seen:
+                yield relative
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
+def _leads_back(link: str, folder: Path) -> bool:
+    """Whether a link to a folder leads to one on the way to it: there the same files would be met again and again."""
+    target = Path(os.path.realpath(link))
+    way = [folder, *(folder.joinpath(*parts) for parts in _beginnings(Path(link).parent.relative_to(folder).parts))]
+    return any(Path(os.path.realpath(step)).is_relative_to(target) for step in way)
+
+
+def _beginnings(parts: tuple[str, ...]) -> list[tuple[str, ...]]:
+    return [parts[:count] for count in range(1, len(parts) + 1)]
+
+
+def unnamable(name: str) -> str:
+    """Why Spark could not be told of a file: names are bytes, and those that are no text have none there. Empty for all others."""
+    return "" if name == shown(name) else "its name is not UTF-8"
+
+
+def shown(name: str | Path) -> str:
+    """The name as text, whatever its bytes."""
+    return os.fsencode(name).decode(errors="backslashreplace")

@@ -159,7 +159,7 @@ class ObjectFiles(Files):
             raise Unavailable(f'source "{self.name}": {failure.message}', failure.hint) from None
 
     def _paths(self, slice: Slice) -> list[str]:
-        wanted = [Entry(*entry) for entry in slice["files"] if entry[0] not in slice.get("broken", {}) and not self._is_skipped(entry[0])]
+        wanted = [Entry(*entry) for entry in slice["files"] if entry[0] not in slice.get("broken", {}) and entry[0] not in self.skipped]
         for entry in wanted:
             if not (self.path / checked(entry.name)).exists():
                 self._fetch(entry, slice["etags"][entry.name])

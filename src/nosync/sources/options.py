@@ -38,3 +38,8 @@ def check_options(source: str, format: str, options: Mapping[str, Any], known: C
             meant = did_you_mean(name, [*OWN, *names], "{}=")
             hint = f"{meant}Other options are those of spark.read for {format}."
             raise Invalid(f"{what} is not known for {format} files", hint=hint)
+
+
+def literal(path: str) -> str:
+    """The path for Spark's readers, which take each for a glob: a file may be called "a*" or "[1].csv", and then that one is meant."""
+    return "".join(f"\\{c}" if c in "{}[]*?\\" else c for c in path)

@@ -14,6 +14,7 @@ from nosync.bridge.frames import OBSERVED
 from nosync.model.columns import DIFF, FILE, POSITION, RAW, REASON
 from nosync.model.quoting import quoted
 from nosync.sources.csv_task import csv_frame, is_text, plain_csv
+from nosync.sources.options import literal
 from nosync.sources.plain_csv import PlainCsv
 from nosync.sources.positions import FILE_PATH, positions
 from nosync.sources.rejection import UNREAD, reasons
@@ -94,4 +95,4 @@ class Reading:
         reader = spark.read.format(self.format).schema(schema).options(**self.options).option("basePath", str(base))
         if self.format in TEXTUAL:
             reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", UNREAD)
-        return reader.load([*paths])
+        return reader.load([literal(path) for path in paths])

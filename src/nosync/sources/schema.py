@@ -8,7 +8,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from nosync.model.errors import Invalid
-from nosync.sources.listing import new_entries
+from nosync.sources.listing import new_entries, unnamable
+from nosync.sources.options import literal
 from nosync.sources.place import Place, format_of
 
 HINT = 'Pass schema="column type, ...".'
@@ -25,9 +26,10 @@ def schema_of(
     try:
         if given is not None:
             return spark.createDataFrame([], given).schema
-        there = [str(place.folder / entry.name) for entry in new_entries(place.folder, set(), lambda names: set(), place.fits)]
+        found = new_entries(place.folder, set(), lambda names: set(), lambda name: place.fits(name) and not unnamable(name))
+        there = [literal(str(place.folder / entry.name)) for entry in found]
         reader = spark.read.format(format).options(**options).option("basePath", str(place.folder))
-        return reader.load(there or str(place.folder)).schema
+        return reader.load(there or literal(str(place.folder))).schema
     except PySparkException as error:
         raise _no_schema(source, place, format, given, str(error).strip().splitlines()[0]) from None
 

@@ -28,6 +28,7 @@ from nosync.model.quoting import quoted
 from nosync.model.source import Slice, Taken
 from nosync.sources.footers import footer_of
 from nosync.sources.listing import Entry, facts, new_entries
+from nosync.sources.options import literal
 
 COPIED = 1 << 20  # bytes up to which a file is copied: then writing into it in place does no harm
 Kept = tuple[str, int, int, int]  # name, size, modification time, look
@@ -154,7 +155,7 @@ class WatchedFiles:
 
     def _scan(self, spark: SparkSession, base: Path, paths: list[str]) -> DataFrame:
         reader = spark.read.format(self.format).options(**self._settings).schema(self.schema).option("basePath", str(base))
-        return reader.load(paths).select(*(F.col(quoted(name)) for name in self.schema.names))
+        return reader.load([literal(path) for path in paths]).select(*(F.col(quoted(name)) for name in self.schema.names))
 
     @cached_property
     def _settings(self) -> dict[str, str]:
