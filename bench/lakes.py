@@ -78,6 +78,8 @@ def replaced(what: str, count: int, sink: LakeSink, write: Callable[[pa.Table], 
 
 def merged(uri: str) -> Callable[[pa.Table], Any]:
     def merge(rows: pa.Table) -> None:
+        if not DeltaTable.is_deltatable(uri):
+            return write_deltalake(uri, rows)
         found = DeltaTable(uri).merge(rows, "t.id = s.id", "s", "t").when_matched_update_all().when_not_matched_insert_all()
         found.execute()
 
@@ -108,8 +110,7 @@ def main() -> None:
             lambda: (size(Path(f"{delta}/added")), size(Path(f"{theirs}/added"))),
         ))  # fmt: skip
         print(added(
-            "Delta, new keys", ns.to_delta(f"{delta}/keyed", key="id"),
-            lambda rows: write_deltalake(f"{theirs}/keyed", rows, mode="append"),
+            "Delta, new keys (merge)", ns.to_delta(f"{delta}/keyed", key="id"), merged(f"{theirs}/keyed"),
             lambda: (size(Path(f"{delta}/keyed")), size(Path(f"{theirs}/keyed"))),
         ))  # fmt: skip
         print(replaced(

@@ -59,15 +59,14 @@ def test_a_process_that_is_killed_at_any_moment_leaves_tables_as_if_it_was_not(t
         (tmp_path / "in" / f"{number:03d}.json").write_text(lines)
     kills, command = 0, [sys.executable, "-m", "tests.connectors.lake_driver", str(tmp_path)]
     while True:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        assert process.stdout is not None
-        begun = process.stdout.readline()
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(chance.uniform(0.1, 4.0) if kills < 5 else 300)
-        if process.poll() is not None:
-            break
-        process.kill()
-        process.wait()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+            assert process.stdout is not None
+            begun = process.stdout.readline()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(chance.uniform(0.1, 4.0) if kills < 5 else 300)
+            if process.poll() is not None:
+                break
+            process.kill()
         kills += 1
     assert begun == "started\n" and process.returncode == 0 and kills
     wanted = sorted(truth.items())

@@ -48,7 +48,7 @@ def test_rows_are_upserted_and_deleted_and_an_epoch_counts_once(place: Place) ->
 def test_a_run_that_was_replaced_never_gets_in(place: Place) -> None:
     old = opened(place, run="3.a")
     old.deliver(1, changes(1, TOTALS, ("a", 1, 1)))
-    removed, late = old._moves(2, old._rows(changes(2, TOTALS, ("late", 1, 1))))
+    removed, late = old._moves(2, old._rows(changes(2, TOTALS, ("late", 1, 1)).table()))
     new = opened(place, run="4.b")
     assert not old.table.commit(removed, late, IDENTITY, "3.a", 2)  # its version was taken while it was writing files
     with pytest.raises(ns.Fenced):

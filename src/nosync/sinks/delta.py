@@ -128,7 +128,7 @@ class DeltaTarget:
         return self._files.rows(path)
 
     def write(self, epoch: int, rows: pa.Table) -> list[Any]:
-        return list(self._files.write(epoch, rows))
+        return self._files.write(epoch, rows)
 
     def commit(self, removed: Sequence[str], new: Sequence[Any], owner: Identity, run: str, epoch: int | None) -> bool:
         name, number = (app(owner), epoch) if epoch is not None else (f"{app(owner)}/run", int(run.partition(".")[0]))

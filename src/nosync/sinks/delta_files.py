@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, datetime
 from typing import Any
 from urllib.parse import unquote
@@ -25,6 +26,7 @@ from nosync.sinks.replacing import canonical, identities
 from nosync.sinks.rows import NULL
 
 UNSAFE = re.compile(r"[^\w.-]", re.ASCII)  # what the names of folders leave out: readers go by the log
+WRITERS = 4  # files at once
 LONGEST = 32  # letters of a text in the statistics
 
 
@@ -63,15 +65,20 @@ class DeltaFiles:
     def identities(self, path: str, columns: Sequence[str]) -> pa.Array:
         return self._remembered.get(path, lambda: identities(self.rows(path, columns), columns))
 
-    def write(self, epoch: int, rows: pa.Table) -> Iterator[Any]:
+    def write(self, epoch: int, rows: pa.Table) -> list[Any]:
         """Writes rows into files of a sane size; their actions for the log. On this machine, files are on the disk when this returns."""
-        for values, part in by_partition(rows, self.partition_by):
-            pieces = max(1, round(part.nbytes / (self.file_bytes * FACTOR)))
-            size = -(-part.num_rows // pieces)
-            for start in range(0, part.num_rows, size):
-                yield self._write(epoch, part.slice(start, size), {name: _said(value) for name, value in values.items()})
+        pieces = [(piece, values) for values, part in by_partition(rows, self.partition_by) for piece in self._pieces(part)]
+        if len(pieces) == 1:
+            return [self._write(epoch, *pieces[0])]
+        with ThreadPoolExecutor(WRITERS) as pool:
+            return list(pool.map(lambda piece: self._write(epoch, *piece), pieces))
 
-    def _write(self, epoch: int, rows: pa.Table, values: dict[str, str | None]) -> Any:
+    def _pieces(self, rows: pa.Table) -> Iterator[pa.Table]:
+        size = -(-rows.num_rows // max(1, round(rows.nbytes / (self.file_bytes * FACTOR))))
+        yield from (rows.slice(start, size) for start in range(0, rows.num_rows, size))
+
+    def _write(self, epoch: int, rows: pa.Table, partition: dict[str, Any]) -> Any:
+        values = {name: _said(value) for name, value in partition.items()}
         folder = "".join(f"{UNSAFE.sub('_', name)}={UNSAFE.sub('_', value or NULL)}/" for name, value in values.items())
         path = f"{folder}part-{epoch:012d}-{uuid4().hex}.parquet"
         stream = pa.BufferOutputStream()

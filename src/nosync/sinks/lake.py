@@ -142,13 +142,15 @@ class LakeSink:
             self.check_query(self._owner.sink, pa.schema([column for column in changes.schema if column.name not in (EPOCH, DIFF)]), ())
         if changes.empty and self._ready:
             return
-        rows: pa.Table | None = None
+        written: list[Any] | None = None
         for _ in range(ATTEMPTS):
             self._claim()
             if changes.empty or self.table.epoch(self._owner) >= epoch:
                 return
-            rows = self._rows(changes) if rows is None else rows
-            removed, new = self._moves(epoch, rows)
+            if self.mode == "state":
+                removed, new = self._moves(epoch, self._rows(changes.table()))
+            else:
+                removed, new = [], (written := self._added(epoch, changes) if written is None else written)
             if self.table.commit(removed, new, self._owner, self.run, epoch):
                 if self.fold_after:
                     self.table.fold(self._owner, self.run, self.fold_after)
@@ -195,10 +197,19 @@ class LakeSink:
             hint="Choose another table: two histories in one are nobody's.",
         )
 
-    def _rows(self, changes: Changes) -> pa.Table:
-        """The epoch's rows, as the table has them; in a table of the current state with `_diff` behind."""
+    def _added(self, epoch: int, changes: Changes) -> list[Any]:
+        """Files of all rows of the epoch, some at a time."""
+        new, waiting = list[Any](), list[pa.RecordBatch]()
+        for batch in changes.batches():
+            waiting.append(batch)
+            if sum(part.nbytes for part in waiting) > FACTOR * self.file_bytes:
+                new += self.table.write(epoch, self._rows(pa.Table.from_batches(waiting)))
+                waiting.clear()
+        return new + (self.table.write(epoch, self._rows(pa.Table.from_batches(waiting))) if waiting else [])
+
+    def _rows(self, table: pa.Table) -> pa.Table:
+        """Rows of the epoch, as the table has them; in a table of the current state with `_diff` behind."""
         assert self.schema is not None
-        table = changes.table()
         if self.mode != "changes":
             table = table.drop_columns([EPOCH])
         if self.mode == "append":
@@ -213,9 +224,7 @@ class LakeSink:
         return table
 
     def _moves(self, epoch: int, rows: pa.Table) -> tuple[list[str], list[Any]]:
-        """Which files go, and which come; those that come are written."""
-        if self.mode != "state":
-            return [], self.table.write(epoch, rows)
+        """In a table of the current state: which files go, and which come; those that come are written."""
         leaving, waiting = Leaving(rows, self.key, self.table.what), [arriving(rows, self.key)]
         removed, new = list[str](), list[Any]()
         for path, count in self.table.live().items() if not leaving.none else ():
