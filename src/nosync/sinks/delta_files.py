@@ -47,7 +47,7 @@ class DeltaFiles:
         """The file's rows as the table has them."""
         wanted = [column for column in self.schema if columns is None or column.name in columns]
         stored = [column.name for column in wanted if column.name not in self.partition_by]
-        opened = pq.ParquetFile(self.lake.opened(unquote(path)))
+        opened = pq.ParquetFile(self.lake.opened(unquote(path)), coerce_int96_timestamp_unit="us")
         found, count = opened.read(stored), opened.metadata.num_rows
         arrays = [
             pa.repeat(pa.scalar(self.live[path][f"partition.{column.name}"], column.type), count)

@@ -111,7 +111,7 @@ class IcebergTarget:
     def _read(self, path: str, columns: Sequence[str] | None = None) -> pa.Table:
         wanted = self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
         with talking(self.what), self.lake.table.io.new_input(path).open() as opened:
-            found = pq.ParquetFile(opened).read(wanted.names).select(wanted.names)
+            found = pq.ParquetFile(opened, coerce_int96_timestamp_unit="us").read(wanted.names).select(wanted.names)
         return found.cast(wanted).replace_schema_metadata()
 
     def ranges(self, path: str) -> Mapping[str, tuple[Any, Any]]:

@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType
 
 from nosync.clients.delta import Action, Lake, address_of, deltalake
 from nosync.model.arguments import checked
-from nosync.model.errors import Failed, Invalid
+from nosync.model.errors import Failed, Invalid, Unavailable
 from nosync.sources.lake import MAX_BYTES, LakeSource
 from nosync.sources.lake_task import DeltaOpener, File
 
@@ -56,7 +56,12 @@ class DeltaSource(LakeSource):
         return self.lake.version
 
     def _snapshot(self, version: int) -> list[File]:
-        table = self.lake.at(version) if version != self.lake.version else self.lake.table
+        try:
+            table = self.lake.at(version) if version != self.lake.version else self.lake.table
+        except Unavailable:
+            if not self.lake.log(version):
+                raise self.gone(version) from None
+            raise
         if pa_rows(table.deletion_vectors()):
             raise self._vectors(version)
         parts = list(table.metadata().partition_columns)

@@ -90,8 +90,9 @@ class LakeSource(ABC):
             version = found[0]
             files += found[1]
             size += sum(file.size for file in found[1])
+        slice = self._slice(version, 0, files) if files else None
         self.version = version
-        return self._slice(version, 0, files) if files else None
+        return slice
 
     def _of_snapshot(self, version: int) -> Slice:
         """Some more of its files."""

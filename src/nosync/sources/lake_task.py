@@ -82,7 +82,7 @@ class LakeTask:
 
     def _rows(self, file: File) -> Iterator[pa.RecordBatch]:
         try:
-            opened = pq.ParquetFile(self.opener.open(file.path))
+            opened = pq.ParquetFile(self.opener.open(file.path), coerce_int96_timestamp_unit="us")
         except FileNotFoundError:
             raise Unreadable(f'{self.what}: file "{file.path}" is gone: vacuum took it, or expired snapshots') from None
         except pa.ArrowInvalid as error:
