@@ -57,12 +57,12 @@ def records_overwrite_each_other_in_the_home() -> Any:
     return _blind(Cache, "create", lambda name: name.startswith(RECORDS), lambda self, name, content: self.replace(name, content))
 
 
-@mutation(11)
+@mutation(67)
 def records_overwrite_each_other_on_the_remote() -> Any:
     return _blind(Link, "create", lambda name: name.startswith(RECORDS), lambda self, name, content: self.replace(name, content))
 
 
-@mutation(1023)
+@mutation(1045)
 def the_chain_of_digests_is_not_followed() -> Any:
     plain = chain.decode
     return patch.object(chain, "decode", lambda content, number, previous: plain(content, number, None))
@@ -73,7 +73,7 @@ def _unsynced(method: str, when: Callable[[str], bool]) -> Any:
     return patch.object(Cache, method, lambda self, names: plain(self, [name for name in names if not when(name)]))
 
 
-@mutation(0)
+@mutation(3)
 def layers_are_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("layers/"))
 
@@ -93,12 +93,12 @@ def folders_of_input_are_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("input/"))
 
 
-@mutation(5)
+@mutation(0)
 def records_are_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("journal/records/"))
 
 
-@mutation(5)
+@mutation(2)
 def the_folder_of_records_is_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("journal/records/"))
 
@@ -123,17 +123,17 @@ def the_folder_of_segments_is_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("journal/segments/"))
 
 
-@mutation(5)
+@mutation(4)
 def input_is_not_shipped() -> Any:
     return _blind(Link, "upload", lambda name: name.startswith("input/"), lambda *_: 0)
 
 
-@mutation(36)
+@mutation(18)
 def layers_are_not_shipped() -> Any:
     return _blind(Link, "upload", lambda name: name.startswith("layers/"), lambda *_: 0)
 
 
-@mutation(637)
+@mutation(742)
 def the_remote_is_believed_before_it_is_synced() -> Any:
     return patch.object(Link, "trust", lambda self: None)
 
@@ -173,7 +173,7 @@ def _away_unasked_by_look() -> Any:
     return patch.object(Journal, "look", look)
 
 
-@mutation(74)
+@mutation(2)
 def output_is_released_as_soon_as_it_is_computed() -> Any:
     return patch.object(LogStructured, "releasable", lambda self, kind, computed, *_: computed)
 

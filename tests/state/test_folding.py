@@ -17,7 +17,7 @@ from nosync.model.identifiers import Epoch
 from nosync.model.layers import LayerInfo
 from nosync.model.retention import Kept
 from nosync.state.cover import cover, is_complete, start_of
-from nosync.state.folding import chain_of, needed
+from nosync.state.folding import LEAVES, Chain, chain_of, needed, plan_fold
 from nosync.state.layer import open_layer, verify, write_layer
 from nosync.state.merge import scan
 from nosync.state.versions import open_as_of
@@ -161,6 +161,14 @@ def test_what_lies_upon_a_layer_that_was_given_up_is_not_the_bottom() -> None:
     assert start_of(layers) == 1
     base = chain_of(layers, Kept(Epoch(2)), Epoch(3)).base
     assert base is not None and base.path == "1-3"
+
+
+def test_no_versioned_layer_is_of_one_epoch_alone() -> None:
+    """A file of one epoch that no record names yet passes for one of an attempt that failed, and is swept."""
+    leaves = [LayerInfo(TRACE, ALL_HASHES, epoch, epoch + 1, "upserts", f"{epoch}", 9, 1, "") for epoch in range(1, LEAVES + 1)]
+    step = LayerInfo(TRACE, ALL_HASHES, 1, 2, "upserts", "step", 1, 1, "", bottom=True)
+    fold = plan_fold(Chain(None, (), tuple(leaves), (step,), Epoch(1)), Kept())
+    assert fold is not None and (fold.lower, fold.upper) == (1, LEAVES + 1)
 
 
 def test_versions_are_as_few_as_epochs_that_are_kept(tmp_path: Path) -> None:

@@ -92,6 +92,8 @@ def plan_fold(chain: Chain, kept: Kept) -> Fold | None:
     if len(chain.leaves) >= LEAVES:
         ends = [step.upper for step in chain.steps if step.upper > chain.leaves[0].lower]
         chosen = [leaf for leaf in chain.leaves if leaf.upper <= min([*ends, chain.leaves[-1].upper])][:MOST_LEAVES]
+        if chosen[-1].upper <= chain.folded + 1:  # a file of one epoch that no record names yet is swept, as one of an attempt that failed
+            chosen = list(chain.leaves[:MOST_LEAVES])
         return _fold(chosen, chain.folded, chosen[-1].upper, kept, not chain.versioned and chain.base is None)
     for part in _between_steps(chain):
         layers = plan_merge(part[::-1])
