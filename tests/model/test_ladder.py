@@ -109,3 +109,22 @@ def test_how_it_is_said() -> None:
 def test_what_is_no_ladder_is_refused(keep: object) -> None:
     with pytest.raises(Invalid):
         ladder_of(keep)  # type: ignore[arg-type]
+
+
+@given(ladders, gaps, st.floats(0.0, 2_000.0))
+def test_what_goes_next_is_said_before_it_goes(ladder: Ladder, gaps: list[float], later: float) -> None:
+    times = times_of(gaps)
+    newest, now = len(times), times[len(times)] + later
+    times = left(times, ladder.kept(newest, times, now, []))
+    found = ladder.next_loss(newest, times, now)
+    if found is None:
+        return
+    at, count = found
+    assert at > now and count == len(times) - len(left(times, ladder.kept(newest, times, at, [])))
+    assert left(times, ladder.kept(newest, times, (now + at) / 2, [])) == times
+
+
+def test_epochs_that_age_does_not_decide_have_no_next_loss() -> None:
+    times = {1: 10.0, 2: 11.0}
+    assert ALL.next_loss(2, times, 12.0) is None and ladder_of(1).next_loss(2, times, 12.0) is None
+    assert ladder_of("10 seconds").next_loss(2, times, 12.0) == (21.0, 1)

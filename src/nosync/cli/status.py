@@ -85,8 +85,13 @@ FACTS = {
     "rows": "rows",
     "rejected": "rejected",
     "skipped": "set aside",
+    "keep": "keeps",
+    "keptEpochs": "epochs that can be read",
+    "givesUp": "gives up next",
     "layers": "layers",
-    "bytes": "bytes",
+    "neededBytes": "newest state",
+    "historyBytes": "history",
+    "inputBytes": "input log",
     "spaceAmplification": "space amplification",
 }
 
@@ -103,14 +108,18 @@ MEANINGS = {
     "shards": "parts of the keys, each with state of its own",
     "rejected": "rows that did not fit: nosync show HOME SOURCE.rejected",
     "skipped": "input left out for good: nosync skip",
+    "keep": "as of which epochs the views can be read: nosync keep HOME",
+    "inputBytes": "rows that their source cannot give again",
     "spaceAmplification": "bytes on disk for each byte of the newest state: the rest is history",
 }
 
 
 def _in_words(key: str, value: Any) -> str:
     match key:
-        case "bytes":
+        case "neededBytes" | "historyBytes" | "inputBytes":
             return size(value)
+        case "givesUp":
+            return f"{value[1]:,} epochs at {value[0]}" if value else ""
         case "since":
             return f"{value} ({_ago(value)})" if value else ""
         case "estimate":

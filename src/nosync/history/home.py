@@ -19,7 +19,7 @@ from nosync.history.stored_view import StoredView
 from nosync.journal.chain import Chain, read_chain
 from nosync.journal.entries import Opened
 from nosync.journal.image import Image
-from nosync.journal.names import RECORDS
+from nosync.journal.names import INPUT, RECORDS
 from nosync.journal.past import TieredReader, openings, past_records
 from nosync.journal.record import NOT_OURS, Record
 from nosync.model.arguments import checked, did_you_mean
@@ -250,7 +250,7 @@ class Home:
     @property
     def status(self) -> Status:
         """How the flow stands as of now, as the running flow itself says it: `run.status` from outside."""
-        return status_of(self.image, self.safe, read_live(self.disk, self.image))
+        return status_of(self.image, self.safe, read_live(self.disk, self.image), sum(self.disk.sizes(INPUT).values()))
 
 
 def find_view(records: dict[str, ViewRecord], name: str) -> ViewRecord:

@@ -1,5 +1,6 @@
 """How the flow in a home stands: the journal's image and what the run says of itself, as one value."""
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,8 +11,10 @@ from nosync.journal.image import Image
 from nosync.journal.record import NOT_OURS, Record
 from nosync.model.errors import reading
 from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber
+from nosync.model.ladder import ladder_of
 from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.policies.table import policy_named
+from nosync.model.retention import FIRST, pin_holds
 from nosync.model.run import has_ended
 from nosync.model.safety import Standing
 from nosync.model.status import Live, Status
@@ -49,8 +52,8 @@ def recorded_safe(image: Image, disk: Disk, chain: Chain, after: Callable[[Recor
     return policy.safe_points(image.epoch, [Standing(tier.survives, NO_RECORD, known[tier.survives], 0, 0, 0) for tier in tiers])
 
 
-def status_of(image: Image, safe: Mapping[str, int], live: Live) -> Status:
-    """`safe` by kind of failure, as whoever asks knows it."""
+def status_of(image: Image, safe: Mapping[str, int], live: Live, input_bytes: int = 0, now: float | None = None) -> Status:
+    """`safe` by kind of failure, as whoever asks knows it; so `input_bytes`, and what time it is."""
     declared = image.declared
     return Status(
         flow=declared.flow if declared else "",
@@ -74,7 +77,18 @@ def status_of(image: Image, safe: Mapping[str, int], live: Live) -> Status:
         layers=image.kept_layers,
         bytes=sum(image.kept_bytes.values()),
         needed_bytes=sum(layer.bytes for layer in image.newest_layers()),
+        input_bytes=input_bytes,
+        keep=image.keep or "all",
+        kept_epochs=image.kept.count(FIRST, image.epoch),
+        gives_up=_gives_up(image, time.time() if now is None else now),
     )
+
+
+def _gives_up(image: Image, now: float) -> tuple[str, int] | None:
+    """When the ladder gives up how many epochs next."""
+    times = {epoch: at for epoch, at in image.times.items() if epoch <= image.epoch}
+    found = ladder_of(image.keep).next_loss(image.epoch, times, now, pin_holds(image.pins)) if image.keep and times else None
+    return (datetime.fromtimestamp(found[0], UTC).isoformat(timespec="seconds"), found[1]) if found else None
 
 
 def _started(image: Image) -> dict[str, Any] | None:

@@ -26,6 +26,7 @@ from nosync.model.retention import FIRST, Hold, Kept, boundary
 Keep = str | int | Mapping[str, str]
 
 EVERY = "every epoch"
+LOOKED_AT = 8  # ends of stretches of time, of which the first mostly decides
 PARTS = 10  # a rung that keeps every epoch, and a count, give up a tenth at a time
 HINT = (
     'Pass "all", a number of epochs, a duration ("7 days"), or a ladder: {"10 minutes": "every epoch", "1 day": "1 minute"}, '
@@ -61,6 +62,18 @@ class Ladder:
         """Input of ours goes once nothing holds it: state does not depend on it any more."""
         return Epoch(boundary(newest, holds))
 
+    def next_loss(self, newest: Epoch, times: Mapping[Epoch, float], now: float, holds: Sequence[Hold] = ()) -> tuple[float, int] | None:
+        """When the next epochs will have become too old, if no other comes, and how many those are; None where age does not decide."""
+        steps = [(rung.age, after.step or rung.step or max(1, rung.age // PARTS)) for rung, after in _with_next(self.rungs)]
+        ends = {((_stretch(at, step) + 1) * step + age) / 1e6 for at in times.values() for age, step in steps}
+        kept = self.kept(newest, times, now, holds)
+        known = [epoch for epoch in times if epoch in kept]
+        for at in sorted(end for end in ends if end > now)[:LOOKED_AT]:
+            later = self.kept(newest, times, at, holds)
+            if gone := sum(epoch not in later for epoch in known):
+                return at, gone
+        return None
+
     def _since(self, newest: Epoch, times: Mapping[Epoch, float], now: float) -> Epoch:
         """From here on every epoch is kept."""
         if self.count:
@@ -88,6 +101,10 @@ class Ladder:
             if not _is_old(at, after or rung.step or max(1, rung.age // PARTS), rung.age, now):
                 return rung if rung.step else Rung(rung.age, 1)
         return None
+
+
+def _with_next(rungs: Sequence[Rung]) -> Iterable[tuple[Rung, Rung]]:
+    return zip(rungs, (*rungs[1:], Rung(0, 0)), strict=False)
 
 
 def _stretch(at: float, step: int) -> int:

@@ -96,8 +96,9 @@ def _estimate(facts: dict[str, Any]) -> Estimate:
 @dataclass(frozen=True, slots=True)
 class Status:
     """How a flow stands. `safe` is by kind of failure the newest epoch that survives it; `opened` the newest epoch that has its input;
-    `bytes` are all layers, `needed_bytes` those of the newest state; `started_by` says who runs it, or ran it last. `skipped`
-    is input that was set aside (`nosync skip`), by source.
+    `bytes` are all layers, `needed_bytes` those of the newest state, the others are history; `input_bytes` what is kept of input that
+    cannot be read again. `keep` is the ladder, `gives_up` when it will give up how many epochs next, if age decides that. `started_by`
+    says who runs it, or ran it last. `skipped` is input that was set aside (`nosync skip`), by source.
     """
 
     flow: str
@@ -121,11 +122,19 @@ class Status:
     layers: int
     bytes: int
     needed_bytes: int
+    input_bytes: int = 0
+    keep: str = "all"
+    kept_epochs: int = 0
+    gives_up: tuple[str, int] | None = None
 
     @property
     def problems(self) -> dict[str, str]:
         """What stands still now, by duty, and why."""
         return {trouble.duty: trouble.message for trouble in self.troubles if trouble.since is not None}
+
+    @property
+    def history_bytes(self) -> int:
+        return self.bytes - self.needed_bytes
 
     @property
     def space_amplification(self) -> float:
@@ -134,7 +143,8 @@ class Status:
     def to_json(self) -> dict[str, Any]:
         """For programs: names as PySpark writes them."""
         facts = {_camel(name): value for name, value in asdict(self).items()}
-        return {**facts, "spaceAmplification": self.space_amplification, "problems": self.problems}
+        derived = {"historyBytes": self.history_bytes, "spaceAmplification": self.space_amplification, "problems": self.problems}
+        return {**facts, **derived}
 
     def __str__(self) -> str:
         """For people, one fact a line."""

@@ -45,10 +45,18 @@ def progress(
         "lateRows": sum(step.outcome.late.values()),
         "eventTime": _event_time(image, opened.epoch, delays),
         "stateOperators": _traces(step.outcome.receipts, step.outcome.late, image),
+        "storage": _storage(image),
         "safe": upkeep.safe(),
         "tiers": upkeep.report(),
         "sinks": [{"description": name, "epoch": epoch} for name, epoch in upkeep.releaser.delivered.items()],
     })  # fmt: skip
+
+
+def _storage(image: Image) -> dict[str, Any]:
+    """Layers, and their bytes by what they are for. `status` says more."""
+    newest, whole = sum(layer.bytes for layer in image.newest_layers()), sum(image.kept_bytes.values())
+    amplification = round(whole / newest, 2) if newest else 1.0
+    return {"layers": image.kept_layers, "newestBytes": newest, "historyBytes": whole - newest, "spaceAmplification": amplification}
 
 
 def _event_time(image: Image, epoch: Epoch, delays: Mapping[str, int]) -> dict[str, dict[str, str]]:

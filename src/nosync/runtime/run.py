@@ -12,6 +12,7 @@ from nosync.history.home import Home, Past, covers_at, find_view
 from nosync.history.moments import epoch_at
 from nosync.history.status import recorded_safe, status_of
 from nosync.journal.entries import Keeping
+from nosync.journal.names import INPUT
 from nosync.journal.pins import pin, unpin
 from nosync.model.arguments import checked
 from nosync.model.errors import Conflict, NosyncError
@@ -135,8 +136,9 @@ class Run:
         'running'
         """
         live, journal, stepping = self._loop.live(), self._starting.journal, self._loop.stepping
+        input_bytes = sum(self._starting.disk.sizes(INPUT).values())
         with journal.lock:
-            return status_of(journal.image, stepping.upkeep.safe() if stepping else self._recorded_safe(), live)
+            return status_of(journal.image, stepping.upkeep.safe() if stepping else self._recorded_safe(), live, input_bytes)
 
     def _recorded_safe(self) -> dict[str, Epoch]:
         journal = self._starting.journal
