@@ -9,6 +9,7 @@ BENCH_ARGS ?=
 DEMO_ARGS ?=
 SIMULATE_ARGS ?=
 CRASH_ARGS ?=
+CLUSTER_ARGS ?=
 SCALE ?= 0.01
 SEEDS ?= 100
 RANDOM_SQL_ARGS ?=
@@ -19,7 +20,7 @@ ONLY ?=
 SPARK ?=
 MUTATE_ARGS ?=
 
-.PHONY: help setup demo test check docs simulate crash-test servers test-servers test-connectors bench bench-small bench-durability bench-connectors bench-lakes bench-history bench-latency bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
+.PHONY: help setup demo test check docs simulate crash-test cluster-test servers test-servers test-connectors bench bench-small bench-durability bench-connectors bench-lakes bench-history bench-latency bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -55,6 +56,9 @@ simulate: $(READY) ## a million seeded histories of crashes and losses (SIMULATE
 
 crash-test: $(READY) ## two hosts on one S3 server: 100 real kills, partitions, full disks (CRASH_ARGS="--kills 20 --seed 7")
 	@$(VENV)/bin/python -m tests.crash $(CRASH_ARGS)
+
+cluster-test: $(READY) ## a standalone cluster in network namespaces: 50 real faults, as root (CLUSTER_ARGS="--faults 5 --only worker")
+	@$(VENV)/bin/python -m tests.cluster $(CLUSTER_ARGS)
 
 servers: $(READY) ## the S3 servers that tests talk to, built once and kept in ~/.cache/nosync
 	@$(VENV)/bin/python -m tests.servers

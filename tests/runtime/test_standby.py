@@ -17,6 +17,7 @@ from nosync.model.run import Runner
 from nosync.model.store import Store
 from nosync.runtime.standby import Watching
 from nosync.store.disk import LocalDisk
+from nosync.store.homes import REHEARSAL, refuse_foreign_folder
 from nosync.store.objects import Objects, open_remote
 
 LOG = logging.getLogger("nosync.test")
@@ -225,3 +226,12 @@ def test_standing_by_needs_no_remote(tmp_path: Path) -> None:
     with pytest.raises(ns.Fenced):
         Journal(host.disk, None, host.runner, behind=1)
         journal.look()
+
+
+def test_a_new_home_in_which_somebody_rehearses_is_nobody_elses_folder(tmp_path: Path) -> None:
+    (tmp_path / f"{REHEARSAL}1").mkdir()
+    (tmp_path / STANDBYS).mkdir()
+    refuse_foreign_folder(tmp_path)
+    (tmp_path / "notes").mkdir()
+    with pytest.raises(ns.Invalid, match="notes"):
+        refuse_foreign_folder(tmp_path)

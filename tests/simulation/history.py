@@ -26,6 +26,7 @@ from .promises import Promises
 from .read_back import look_back, read_back
 from .rot import rot
 from .sources import Lasting
+from .standing_by import StandingBy
 from .world import Broken, Crash, World
 
 NARROW = partial(plan_merge, fan_in=3, width=2, floor_rows=1)
@@ -42,17 +43,15 @@ class History:
         self.host = Host(self.world, "boot 0")
         self.hosts = [self.host]
         self.remote = Away(folder=chance.random() < 0.4) if chance.random() < 0.7 else None
-        self.lasting = Lasting()
+        self.lasting, self.wall = Lasting(), 0.0
         self.written: dict[str, list[int]] = {}
         self.dice = chance.random() < 0.3
         releases = chance.choice(("safe", "computed")), "safe" if self.dice else chance.choice(("safe", "computed"))
         self.sinks = {name: Sink(release, chance.random() < 0.5) for name, release in zip(("sink", "other"), releases, strict=True)}
-        self.trims = chance.random() < 0.5
-        self.roll = chance.choice((3, 6, 20, 1000))
-        self.patience = chance.choice((0.0, 0.0, 1.0))
+        self.trims, self.roll, self.patience = chance.random() < 0.5, chance.choice((3, 6, 20, 1000)), chance.choice((0.0, 0.0, 1.0))
         self.starts = self.newest = self.boots = 0
+        self.standing_by = StandingBy(self)
         self.places: dict[int, Host] = {}  # where the processes were started
-        self.wall = 0.0
         self.life: Life | None = None
         self.lives: list[Life] = []
         self.promises = Promises(self)
@@ -132,6 +131,7 @@ class History:
         if chance.random() < self.rough:
             name = chance.choice(list(self.events))
             self.world.events[name] += self.events[name]()
+        self.standing_by.now_and_then()
         if chance.random() < 0.01:
             self.fail(self.host)
         look_back(self)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from nosync.duties.leading import Leading
 from nosync.duties.merging import due_folds
+from nosync.duties.troubles import Troubles
 from nosync.duties.upkeep import Upkeep
 from nosync.journal.entries import Declared, Merged
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.journal.past import TieredReader
 from nosync.journal.taken import taken_from
-from nosync.model.errors import Unavailable
+from nosync.model.errors import Conflict, Unavailable
 from nosync.model.hash_range import HashRange
 from nosync.model.layers import Covers, LayerInfo
 from nosync.model.policies.log_structured import LogStructured
@@ -44,8 +46,8 @@ MERGED = ("totals", "parities", "rows", "pairs", "luck")
 class Life:
     """A process. It begins with the one thread that takes over and recovers; `ready` from there on, when the others run."""
 
-    def __init__(self, history: History, host: Host, remote: Link | None) -> None:
-        self.history, self.host, self.disk, self.remote = history, host, host.disk, remote
+    def __init__(self, history: History, host: Host, remote: Link | None, behind: int | None = None) -> None:
+        self.history, self.host, self.disk, self.remote, self.behind = history, host, host.disk, remote, behind
         self.world = history.world
         self.tasks: dict[str, Task] = {}
         self.threads: dict[str, Callable[[], object]] = {"start": self.begin}
@@ -58,7 +60,8 @@ class Life:
         history.starts += 1
         history.places[history.starts] = self.host
         runner = Runner(history.starts, "host", self.host.boot, history.wall_clock(), f"{history.starts:08x}")
-        self.journal = journal = Journal(self.disk, self.remote, runner)
+        self.journal = journal = self.take(runner)
+        self.leading, self.renew_at = Leading(journal, self.remote or self.disk, runner, Troubles(), self.world.clock), 0.0
         self.engine = self.make_engine(journal)
         doubted = doubtful(journal.chain, synced_number(self.disk, journal.chain), self.host.boot) | suspected(self.disk, journal.image)
         done = recover(journal, self.disk, self.remote, self.engine, self.shape(), self.engine.verify, doubted)
@@ -87,6 +90,22 @@ class Life:
         self.ready = True
         if self.current:
             history.check_state(self)
+
+    def take(self, runner: Runner) -> Journal:
+        """Whoever has stood by follows the run that it stood by for, or nobody: none of those has a generation that another has."""
+        try:
+            journal = Journal(self.disk, self.remote, runner, behind=self.behind)
+        except Conflict as error:
+            self.world.events["another followed first"] += 1
+            raise Unavailable(error.message) from error
+        if self.behind is not None:
+            self.history.standing_by.check(journal, self.behind)
+        return journal
+
+    def renew(self) -> None:
+        """Its lease, where that is due: only while somebody watches, so that nobody else's history is another for it."""
+        if self.world.seconds >= self.renew_at:
+            self.renew_at = self.world.seconds + self.leading.step()
 
     @property
     def current(self) -> bool:

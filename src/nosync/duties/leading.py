@@ -32,8 +32,7 @@ class Leading:
         self.lease = Lease(journal.run, runner.process, runner.host, 0)
         self.roll = Roll.empty()
         self.look_at, self.renewed_at = clock(), clock()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="nosync lease", daemon=True)
+        self._thread: tuple[threading.Thread, threading.Event] | None = None
 
     @property
     def standbys(self) -> tuple[Standby, ...]:
@@ -47,7 +46,7 @@ class Leading:
             self.look_at = now + NOTICE_SECONDS
         if self.standbys or first:
             self._renew()
-        return RENEW_SECONDS if self.standbys else NOTICE_SECONDS
+        return max(0.0, now + (RENEW_SECONDS if self.standbys else NOTICE_SECONDS) - self.clock())
 
     def _look(self, first: bool) -> None:
         names = self.store.sizes(STANDBYS)
@@ -73,18 +72,21 @@ class Leading:
         self.store.replace(lease_name(self.journal.generation), self.lease.to_bytes())
 
     def start(self) -> None:
-        self._thread.start()
+        stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(stopping,), name="nosync lease", daemon=True), stopping
+        self._thread[0].start()
 
     def stop(self) -> None:
         """The run is over: if nobody has followed it, somebody may, at once."""
-        self._stopping.set()
-        if self._thread.ident is not None:
-            self._thread.join(JOIN_SECONDS)
+        if self._thread is not None:
+            thread, stopping = self._thread
+            stopping.set()
+            thread.join(JOIN_SECONDS)
             self._try(self.end)
 
-    def _run(self) -> None:
+    def _run(self, stopping: threading.Event) -> None:
         pause = 0.0
-        while not self._stopping.wait(pause) and self.journal.fenced is None:
+        while not stopping.wait(pause) and self.journal.fenced is None:
             done = self._try(self.step)
             pause = RENEW_SECONDS if done is None else done
 

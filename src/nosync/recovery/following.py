@@ -30,13 +30,15 @@ class Follower:
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._stopped = False
+        self._shared: bool | None = None
 
     def step(self) -> int:
         """Fetches what the home lacks; gives the number of layers. Nothing is listed but the journal: layers are asked for by name, those
         that others were merged into first, and where one has not arrived yet, those that it was made of.
         """
         self.chain = read_chain(self.remote, self.chain)
-        if self._shared():
+        self._shared = self._is_shared() if self._shared is None else self._shared
+        if self._shared:
             return 0
         image = self.chain.image()
         known = {layer.path: layer for layer in image.layers()}
@@ -60,7 +62,7 @@ class Follower:
         self.fetched |= whole
         return whole
 
-    def _shared(self) -> bool:
+    def _is_shared(self) -> bool:
         """Whether the run that leads has this very home: then all that there is lies here."""
         here = newest_generation(self.disk.sizes(RUNS))
         return here > 0 and here == newest_generation(self.remote.sizes(RUNS))

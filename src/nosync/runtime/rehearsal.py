@@ -7,6 +7,7 @@ folder of the home that is deleted afterwards; a rehearsal that fails is left to
 
 import logging
 import shutil
+import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,30 +17,52 @@ from pyspark.sql import SparkSession
 
 from nosync.journal.entries import Opened
 from nosync.journal.image import Image
-from nosync.model.errors import NosyncError
 from nosync.model.identifiers import Epoch
 from nosync.runtime.program import Program
-from nosync.spark.engine import SparkEngine
+from nosync.spark.engine import SparkEngine, job_group
+from nosync.store.homes import REHEARSAL
 
 ROWS = 1000
 TIMES = 2
 LATER = Epoch(2)  # than the first one, in which static tables are read
 MOST_BYTES = 64 << 20
+END_SECONDS = 2.0
 
 
-def rehearse(program: Program, image: Image, home: Path, log: logging.Logger) -> None:
-    """The one way and the other, as often as it takes Spark to have plans and workers for it."""
-    shards = image.declared.shards if image.declared else program.spark.sparkContext.defaultParallelism
-    folder = home / f".rehearsal-{uuid.uuid4().hex}"
-    try:
-        _job(program.spark, shards)
-        engine = SparkEngine(program, str(folder), "0.rehearsal", shards)
-        for engine.ways.pinned in ("narrow", "wide") * TIMES:
-            engine.compute([_newest(program, image)], lambda _: {})
-    except NosyncError as error:
-        log.info("rehearsal: %s", error.message)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+class Rehearsal:
+    """In a thread of its own: on a cluster without a free core it waits for one, which nobody who stands by may."""
+
+    def __init__(self, program: Program, image: Image, home: Path, log: logging.Logger) -> None:
+        self.program, self.image, self.home, self.log = program, image, home, log
+        self._ending = False
+        self._thread = threading.Thread(target=self._run, name="nosync rehearsal", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        """The one way and the other, as often as it takes Spark to have plans and workers for it."""
+        program, folder = self.program, self.home / f"{REHEARSAL}{uuid.uuid4().hex}"
+        shards = self.image.declared.shards if self.image.declared else program.spark.sparkContext.defaultParallelism
+        try:
+            program.spark.sparkContext.setJobGroup(job_group(program.name), f"{program.name}, rehearsal")
+            _job(program.spark, shards)
+            engine = SparkEngine(program, str(folder), "0.rehearsal", shards)
+            for engine.ways.pinned in ("narrow", "wide") * TIMES:
+                if not self._ending:
+                    engine.compute([_newest(program, self.image)], lambda _: {})
+            self.log.info("rehearsed")
+        except Exception as error:  # whatever it is, the run comes upon it too, or not
+            self.log.info("rehearsal: %s", str(error).partition("\n")[0])
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def end(self) -> None:
+        """What has not been rehearsed by now is not. What others have left is deleted: the run is about to begin."""
+        self._ending = True
+        if self._thread.is_alive():
+            self.program.spark.sparkContext.cancelJobGroup(job_group(self.program.name))
+            self._thread.join(END_SECONDS)
+        for folder in self.home.glob(f"{REHEARSAL}*"):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _newest(program: Program, image: Image) -> Opened:

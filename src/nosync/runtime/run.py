@@ -59,8 +59,9 @@ class Run:
         on_change: OnChange = "refuse",
     ) -> None:
         remote = open_remote(durability.remote) if durability.remote else None
-        start = partial(begin, program, home, shards, remote, on_change=on_change, detached=durability.detached, leads=True)
-        self._starting = stand_by(start, program, home, shards, remote, on_change) if durability.standby else start()
+        detached = durability.detached
+        start = partial(begin, program, home, shards, remote, on_change=on_change, detached=detached, leads=True)
+        self._starting = stand_by(start, program, home, shards, remote, on_change, detached) if durability.standby else start()
         self._program = self._starting.program
         self._loop = Loop(self._starting, trigger)
 

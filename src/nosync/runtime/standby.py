@@ -22,11 +22,11 @@ from nosync.model.store import Remote, Store
 from nosync.recovery.following import Follower
 from nosync.runtime.change import OnChange
 from nosync.runtime.program import Program
-from nosync.runtime.rehearsal import rehearse
+from nosync.runtime.rehearsal import Rehearsal
 from nosync.runtime.starting import Starting, check_start, is_whole
 from nosync.store.disk import LocalDisk
 
-FOLLOW_SECONDS = 3.0
+FOLLOW_SECONDS = 5.0
 
 
 class Begin(Protocol):
@@ -35,18 +35,20 @@ class Begin(Protocol):
     def __call__(self, *, behind: int) -> Starting: ...
 
 
-def stand_by(begin: Begin, program: Program, home: Path, shards: int | None, remote: Remote | None, on_change: OnChange) -> Starting:
+def stand_by(
+    begin: Begin, program: Program, home: Path, shards: int | None, remote: Remote | None, on_change: OnChange, detached: bool
+) -> Starting:
     """Blocks until this process leads. What speaks against that is raised at once."""
     disk, runner, log = LocalDisk(home.absolute()), this_process(time.time()), logging.getLogger(f"nosync.{program.name}")
-    chain = check_start(program, disk, remote, shards, on_change, False, runner.boot)
-    rehearse(program, chain.image(), disk.root, log)
-    watching = Watching(remote or disk, runner, log)
+    chain = check_start(program, disk, remote, shards, on_change, detached, runner.boot, executors=False)
+    watching, rehearsal = Watching(remote or disk, runner, log), Rehearsal(program, chain.image(), disk.root, log)
     try:
         while True:
             follower = Follower(disk, remote, partial(is_whole, disk.root)) if remote is not None else None
             with Following(follower, log):
                 generation = watching.wait()
             log.info("taking over")
+            rehearsal.end()
             watching.leave()
             try:
                 return begin(behind=generation)

@@ -98,11 +98,14 @@ def make_home(home: Path) -> None:
 
 def check_start(
     program: Program, disk: LocalDisk, remote: Remote | None, shards: int | None, on_change: OnChange, detached: bool, boot: str,
-    tried: bool = False,
+    tried: bool = False, executors: bool = True,
 ) -> Chain:  # fmt: skip
-    """Before anybody is fenced: whether this program can go on with what is there, which it gives. Makes the folder of the home."""
+    """Before anybody is fenced: whether this program can go on with what is there, which it gives. Makes the folder of the home.
+    `executors`: whether they see it is found out too, which takes one that is free.
+    """
     make_home(disk.root)
-    check_home(program.spark, disk.root)
+    if executors:
+        check_home(program.spark, disk.root)
     chain = history_of(disk.root, disk, remote, detached, tried)
     found = _change(program, chain.image(), shards, on_change)
     if found is not None:

@@ -16,6 +16,7 @@ from nosync.graph.graph import Graph
 from nosync.graph.nodes import SourceNode
 from nosync.graph.operators import RegroupNode
 from nosync.graph.timed import timed_sources
+from nosync.graph.traces import feeders
 from nosync.journal.entries import Opened
 from nosync.journal.names import layer_path
 from nosync.model.bound import BoundSource
@@ -24,6 +25,7 @@ from nosync.model.engine import CoversOf, Outcome, Targets
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.layers import Kind, LayerInfo
+from nosync.model.shards import shard_ranges
 from nosync.model.source import Rejecting, Slice
 from nosync.model.watermark import History, nothing_seen
 from nosync.spark.empty import empty_result
@@ -102,11 +104,18 @@ class SparkEngine:
         self, openings: Sequence[Opened], covers: CoversOf, targets: Targets | None = None, seen: History = nothing_seen
     ) -> Outcome:
         """One job (and another where rows were rejected) over the input of all the openings."""
+        if targets is not None and len(openings) == 1 and self._is_everything(targets):
+            targets = None
         try:
             return self._compute(openings, covers, targets, seen)
         except Exception as error:
             job = Job(openings[0].epoch, openings[-1].epoch, tuple(sorted(targets or ())))
             raise explain(error, self.program.functions, list(self.program.graph.views), job) from None
+
+    def _is_everything(self, targets: Targets) -> bool:
+        """Whether nothing of an epoch is left out: then it is computed as epochs are, the quicker way."""
+        ranges = frozenset(shard_ranges(self.setting.shards))
+        return all(ranges == targets.get(trace) for trace in feeders(self.program.graph))
 
     def blank(self, trace: TraceName, range: HashRange, lower: Epoch, upper: Epoch, kind: Kind) -> LayerInfo:
         setting = self.setting
@@ -208,7 +217,7 @@ class SparkEngine:
         job = Job(openings[0].epoch, openings[-1].epoch, tuple(sorted(targets or ())))
         names = [*self.program.graph.views, *self.program.graph.sinks]
         views = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
-        self.session.sparkContext.setJobGroup(f"nosync {self.program.name}", f"{self.program.name}, {job}: {views}")
+        self.session.sparkContext.setJobGroup(job_group(self.program.name), f"{self.program.name}, {job}: {views}")
 
     def _arrivals(self, name: str, openings: Sequence[Opened]) -> DataFrame:
         """The rows of a source, with the time of their arrival where it is asked for, their event time observed on the way."""
@@ -278,3 +287,8 @@ class SparkEngine:
     def _rejected_frame(self, source: Rejecting, name: str, openings: Sequence[Opened]) -> DataFrame:
         frames = [source.rejected(self.session, entry.slices[name], entry.epoch) for entry in openings if name in entry.slices]
         return reduce(DataFrame.unionAll, frames)
+
+
+def job_group(flow: str) -> str:
+    """What Spark knows the jobs of a flow by."""
+    return f"nosync {flow}"

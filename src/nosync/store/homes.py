@@ -8,15 +8,20 @@ from nosync.store.disk import BEGINNING
 
 # what a folder may hold before its first run is recorded
 OWN = {RUNS, "journal", LAYERS, INPUT, LEASES, STANDBYS, READERS, RECEIPTS, "synced", "suspect", "pace", "lost+found"}
+REHEARSAL = ".rehearsal-"  # what folders begin with that nobody but their maker looks into
 
 
 def refuse_foreign_folder(folder: Path) -> None:
     """Refuses a folder that holds something else and is not a home: files of ours come and go in there."""
     if own(f"{RUNS}/{path.name}" for path in folder.glob(f"{RUNS}/*")):
         return
-    others = [path.name for path in folder.glob("*") if path.name not in OWN and not BEGINNING.fullmatch(path.name)]
+    others = [path.name for path in folder.glob("*") if path.name not in OWN and not _is_beginning(path.name)]
     if others:
         raise Invalid(
             f'"{folder}" is not the home of a flow, and not empty: it holds "{min(others)}"',
             hint="Pass a folder of its own as home=, one that is empty or not there yet.",
         )
+
+
+def _is_beginning(name: str) -> bool:
+    return BEGINNING.fullmatch(name) is not None or name.startswith(REHEARSAL)
