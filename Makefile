@@ -67,7 +67,7 @@ test-servers: $(READY) ## tests with servers that take minutes to build: one who
 	@$(VENV)/bin/python -m pytest --servers -m servers $(PYTEST_ARGS)
 
 test-connectors: $(READY) ## connectors with real servers: installs Kafka, PostgreSQL and an S3 server, and runs everything
-	@$(VENV)/bin/python -m pytest --connectors tests/connectors tests/sources/test_streams.py $(PYTEST_ARGS)
+	@$(VENV)/bin/python -m pytest --connectors tests/connectors tests/sources/test_streams.py tests/sources/test_lakes.py $(PYTEST_ARGS)
 
 bench: $(READY) ## figures against Spark Structured Streaming (BENCH_ARGS=--quick for a smoke run)
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)

@@ -4,12 +4,15 @@ import json
 import random
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from deltalake.exceptions import DeltaError
 
 import nosync as ns
 from nosync.store.objects import Objects
@@ -72,3 +75,46 @@ def test_a_process_that_is_killed_at_any_moment_leaves_tables_as_if_it_was_not(t
     wanted = sorted(truth.items())
     delta, iceberg = Delta(tmp_path / "delta"), Iceberg(tmp_path)
     assert [row[:2] for row in rows(delta)] == [row[:2] for row in rows(delta, "rows")] == [row[:2] for row in rows(iceberg)] == wanted
+
+
+@pytest.mark.connectors
+@pytest.mark.parametrize("key", ["k", None])
+@pytest.mark.parametrize("lake", ["delta", "iceberg"])
+def test_runs_that_replace_each_other_while_somebody_compacts_leave_one_truth(tmp_path: Path, lake: str, key: str | None) -> None:
+    place: Place = Delta(tmp_path) if lake == "delta" else Iceberg(tmp_path)
+    chance, truth, epochs = random.Random(3), dict[str, int](), []
+    for epoch in range(1, 16):
+        diffs = list[tuple[str, int, int]]()
+        for name in chance.sample("abcdefgh", 3):
+            diffs += [(name, truth[name], -1)] if name in truth else []
+            truth[name] = chance.randint(0, 99)
+            diffs.append((name, truth[name], 1))
+        epochs.append(changes(epoch, TOTALS, *diffs))
+    opened(place, key)
+    done = threading.Event()
+
+    def compact() -> None:
+        while not done.wait(0.05):
+            with suppress(DeltaError):
+                place.compact()
+
+    def run(generation: int) -> bool:
+        """Whether it came to its end: a run that is fenced does not."""
+        try:
+            sink = opened(place, key, f"{generation}.x", fold_after=4)
+            for epoch in epochs:
+                while True:
+                    with suppress(ns.Unavailable):
+                        sink.deliver(epoch.epoch, epoch)
+                        break
+        except ns.Fenced:
+            return False
+        return True
+
+    with ThreadPoolExecutor(5) as pool:
+        pool.submit(compact)
+        try:
+            assert any(pool.map(run, range(2, 6)))
+        finally:
+            done.set()
+    assert rows(place) == sorted(truth.items())
