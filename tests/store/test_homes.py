@@ -7,7 +7,7 @@ import pytest
 from nosync.journal.names import run_name
 from nosync.model.errors import Invalid
 from nosync.store.disk import LocalDisk
-from nosync.store.homes import refuse_foreign_folder
+from nosync.store.homes import refuse_foreign_folder, refuse_remote_at_home
 
 
 @pytest.mark.parametrize("name", ["notes.txt", ".env", "data/a.parquet"])
@@ -38,3 +38,16 @@ def test_runs_of_something_else_make_no_home(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("mine")
     with pytest.raises(Invalid, match=r'it holds "train\.py"'):
         refuse_foreign_folder(tmp_path)
+
+
+def test_a_remote_in_the_folder_of_the_home_is_refused(tmp_path: Path) -> None:
+    home = tmp_path / "a home"
+    home.mkdir()
+    (tmp_path / "link").symlink_to(home)
+    for inside in (home, home / "remote", tmp_path / "link" / "copy", tmp_path / "x" / ".." / "a home"):
+        with pytest.raises(Invalid, match="lies in the home"):
+            refuse_remote_at_home(home, inside.as_uri())
+    for beside in (tmp_path / "remote", tmp_path / "a home 2"):
+        refuse_remote_at_home(home, beside.as_uri())
+    refuse_remote_at_home(home, "s3://bucket/prefix")
+    assert not (home / "remote").exists()

@@ -39,6 +39,7 @@ from nosync.runtime.starting import begin
 from nosync.runtime.takeover import Takeover
 from nosync.runtime.trigger import Trigger
 from nosync.spark.read import steps_frame, view_frame
+from nosync.store.homes import refuse_remote_at_home
 from nosync.store.objects import open_remote
 
 
@@ -58,6 +59,8 @@ class Run:
         durability: Durability = DURABILITY,
         on_change: OnChange = "refuse",
     ) -> None:
+        if durability.remote:
+            refuse_remote_at_home(home, durability.remote)
         remote = open_remote(durability.remote) if durability.remote else None
         detached = durability.detached
         start = partial(begin, program, home, shards, remote, on_change=on_change, detached=detached, leads=True)

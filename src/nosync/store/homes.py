@@ -1,6 +1,7 @@
-"""Which folders may be the home of a flow. Asked before anything is written there."""
+"""Which folders may be the home of a flow, and where its remote may not be. Asked before anything is written there."""
 
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from nosync.journal.names import INPUT, LAYERS, LEASES, READERS, RECEIPTS, RUNS, STANDBYS, own
 from nosync.model.errors import Invalid
@@ -25,3 +26,15 @@ def refuse_foreign_folder(folder: Path) -> None:
 
 def _is_beginning(name: str) -> bool:
     return BEGINNING.fullmatch(name) is not None or name.startswith(REHEARSAL)
+
+
+def refuse_remote_at_home(home: Path, url: str) -> None:
+    """Refuses a remote in the very folder of the home: it would be said to survive what it does not, and each would take the other's files
+    for its own.
+    """
+    parts = urlsplit(url)
+    if parts.scheme == "file" and Path(unquote(parts.path)).resolve().is_relative_to(home.resolve()):
+        raise Invalid(
+            f'remote "{url}" lies in the home "{home}": whatever takes the one takes the other',
+            hint="Pass a folder of another machine that is mounted here, or an object store.",
+        )
