@@ -15,12 +15,13 @@ SEEDS ?= 100
 RANDOM_SQL_ARGS ?=
 NEXMARK_ARGS ?=
 TPCH_ARGS ?=
+PIPELINES_ARGS ?=
 FUZZ_ARGS ?=
 ONLY ?=
 SPARK ?=
 MUTATE_ARGS ?=
 
-.PHONY: help setup demo test check docs simulate crash-test cluster-test servers test-servers test-connectors bench bench-small bench-durability bench-connectors bench-lakes bench-history bench-latency bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
+.PHONY: help setup demo test check docs simulate crash-test cluster-test servers test-servers test-connectors test-pipelines bench bench-pipelines bench-small bench-durability bench-connectors bench-lakes bench-history bench-latency bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -69,6 +70,9 @@ test-servers: $(READY) ## tests with servers that take minutes to build: one who
 test-connectors: $(READY) ## connectors with real servers: installs Kafka, PostgreSQL and an S3 server, and runs everything
 	@$(VENV)/bin/python -m pytest --connectors tests/connectors tests/sources/test_streams.py tests/sources/test_lakes.py $(PYTEST_ARGS)
 
+test-pipelines: $(READY) ## projects of Declarative Pipelines by spark-pipelines and by nosync, round by round (PIPELINES_ARGS="--only shop --seed 3")
+	@$(VENV)/bin/python -m tests.pipelines.compare $(PIPELINES_ARGS)
+
 bench: $(READY) ## figures against Spark Structured Streaming (BENCH_ARGS=--quick for a smoke run)
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)
 
@@ -92,6 +96,9 @@ bench-lakes: $(READY) ## Delta and Iceberg tables beside their own writers
 
 bench-declare: $(READY) ## what declaring TPC-DS costs beside Spark's optimiser (SPARK=../spark, a checkout)
 	@$(VENV)/bin/python -m bench.declare --spark "$(SPARK)"
+
+bench-pipelines: $(READY) ## five materialized views, refreshed after a little input, beside spark-pipelines (BENCH_ARGS="--rows 1000000")
+	@$(VENV)/bin/python -m bench.pipelines $(BENCH_ARGS)
 
 tpch: $(READY) ## the 22 queries of TPC-H over tables that grow and shrink, against batch (SCALE=0.01, TPCH_ARGS="--only q1")
 	@$(VENV)/bin/python -m bench.tpch --scale $(SCALE) $(TPCH_ARGS)

@@ -3,14 +3,14 @@
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from nosync.pipelines.running import Report, Wanted, run_pipeline
+from nosync.pipelines.running import Report, Wanted, follow_pipeline, run_pipeline
 from nosync.pipelines.spec import Spec, read_spec
 
 Rows = list[dict[str, Any]]
@@ -56,6 +56,9 @@ class Project:
 
     def run(self, **wanted: Any) -> Report:
         return run_pipeline(self.spec, self.spark.newSession(), Wanted(**wanted))
+
+    def follow(self, told: Callable[[Report], None]) -> None:
+        follow_pipeline(self.spec, self.spark.newSession(), told)
 
     def table(self, name: str) -> list[tuple[Any, ...]]:
         """What anybody reads now."""

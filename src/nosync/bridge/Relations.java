@@ -20,9 +20,14 @@ public class Relations extends AbstractPartialFunction {
     return made;
   }
 
-  public ArrayList search(LogicalPlan plan) {
+  /** How many there are; each is had by its number. */
+  public int search(LogicalPlan plan) {
     plan.transformWithSubqueries(this);
-    return met;
+    return met.size();
+  }
+
+  public Object found(int number) {
+    return met.get(number);
   }
 
   public void put(Object before, Object after) {

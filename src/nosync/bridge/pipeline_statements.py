@@ -145,7 +145,7 @@ def _column(attribute: Java) -> str:
 
 def column_of(value: Column) -> Column:
     """A column as this session knows it: PySpark makes those of texts in auto CDC for Spark Connect, whatever the session."""
-    inner = getattr(value, "_expr", None)
+    inner = _of_connect(value)
     if inner is None:
         return value
     text = getattr(inner, "_unparsed_identifier", None)
@@ -154,15 +154,20 @@ def column_of(value: Column) -> Column:
 
 def name_of(value: Column) -> str:
     """The name of a column that is no more than that."""
-    inner = getattr(value, "_expr", None)
+    inner = _of_connect(value)
     text = getattr(inner, "_unparsed_identifier", None)
-    if text is None and inner is None:
+    if inner is None:
         classic: Any = value
         node = classic._jc.node()
         text = ".".join(_texts(node.nameParts())) if kind(node) == "UnresolvedAttribute" else None
     if text is None:
         raise Invalid(f"{value} is not the name of a column", hint='Pass names: keys=["id"].')
     return str(text).strip("`")
+
+
+def _of_connect(value: Column) -> Any | None:
+    """What a column of Spark Connect is made of; None for one of this session. Columns have attributes of any name."""
+    return value.__dict__.get("_expr") if type(value).__module__.startswith("pyspark.sql.connect") else None
 
 
 def _texts(parts: Java) -> tuple[str, ...]:

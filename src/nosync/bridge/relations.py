@@ -88,6 +88,8 @@ def over_files(catalyst: Catalyst, frame: DataFrame, rows_of: Callable[[FileRela
         rows = analyzed(given)
         named = {str(attribute.name()): attribute for attribute in items(rows.output())}
         targets = [Target.of(attribute) for attribute in items(leaf.output())]
+        if any(target.name not in named for target in targets):  # what is known of the file itself
+            return None
         return catalyst.renamed([named[target.name] for target in targets], targets, rows)
 
     plan = analyzed(frame)
@@ -113,7 +115,8 @@ def described(leaf: Java) -> FileRelation | None:
 
 def _over(catalyst: Catalyst, plan: Java, sort: str, instead: Callable[[Java], Java | None]) -> Java:
     relations = _relations(catalyst.spark).of(sort)
-    pairs = [(leaf, after) for leaf in list(relations.search(plan)) if (after := instead(leaf)) is not None]
+    leaves = [relations.found(number) for number in range(relations.search(plan))]
+    pairs = [(leaf, after) for leaf in leaves if (after := instead(leaf)) is not None]
     for leaf, after in pairs:
         relations.put(leaf, after)
     return relations.replaced(plan) if pairs else plan

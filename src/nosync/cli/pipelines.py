@@ -43,11 +43,12 @@ def pipelines() -> None:
 @click.option("--refresh", multiple=True, callback=_names, metavar="TABLES", help="Only update these tables (separated by commas).")
 @click.option("--full-refresh", multiple=True, callback=_names, metavar="TABLES", help="Begin these tables anew.")
 @click.option("--full-refresh-all", is_flag=True, help="Begin everything anew.")
+@click.option("--continuous", is_flag=True, help="Go on: tables follow their input until Ctrl-C.")
 @_settings_option
 @click.option("--json", "as_json", is_flag=True, help="What became of each table as one JSON object on stdout.")
 def run(
-    spec: Path | None, refresh: tuple[str, ...], full_refresh: tuple[str, ...], full_refresh_all: bool, settings: dict[str, str],
-    as_json: bool,
+    spec: Path | None, refresh: tuple[str, ...], full_refresh: tuple[str, ...], full_refresh_all: bool, continuous: bool,
+    settings: dict[str, str], as_json: bool,
 ) -> None:  # fmt: skip
     """Take in what is new, changed and gone in the input since the last run, and bring all tables to it at once.
 
@@ -55,16 +56,26 @@ def run(
     nosync pipelines run
     nosync pipelines run --refresh orders,customers
     nosync pipelines run --full-refresh-all
+    nosync pipelines run --continuous
     """
-    from nosync.pipelines.running import Wanted, run_pipeline, session_for
+    from nosync.pipelines.running import Wanted, follow_pipeline, run_pipeline, session_for
 
     wanted = Wanted(refresh, full_refresh, full_refresh_all)
     found = _spec(spec)
     begun = time.monotonic()
     spark = session_for(found, settings)
     started = time.monotonic()
-    report = run_pipeline(found, spark, wanted, lambda line: click.echo(line, err=True))
-    _tell(found, report, started - begun, time.monotonic() - started, as_json)
+
+    def say(line: str) -> None:
+        click.echo(line, err=True)
+
+    def tell(report: "Report") -> None:
+        _tell(found, report, started - begun, time.monotonic() - started, as_json)
+
+    if continuous:
+        follow_pipeline(found, spark, tell, wanted, say)
+    else:
+        tell(run_pipeline(found, spark, wanted, say))
 
 
 def _tell(spec: Spec, report: "Report", starting: float, seconds: float, as_json: bool) -> None:

@@ -17,10 +17,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from nosync.bridge.catalyst import Catalyst, Java
+from nosync.bridge.catalyst import Catalyst, Java, children, kind
 from nosync.bridge.errors import JavaError, no_traces_logged, words_of
 from nosync.bridge.frames import analyzed, declared_schema
 from nosync.bridge.relations import FileRelation, Named, over_files
+from nosync.bridge.sessions import active
 from nosync.bridge.streams import described, is_stream, over, same_stream
 from nosync.flow.flow import Flow
 from nosync.flow.watermarks import note
@@ -28,8 +29,11 @@ from nosync.model.errors import Invalid, Refused
 from nosync.model.quoting import quoted
 from nosync.model.source import Source
 from nosync.pipelines.beginning import Beginning
+from nosync.pipelines.capturing import captured
 from nosync.pipelines.definitions import TABLES, Capture, Dataset, Key, Project, Query
-from nosync.pipelines.reading import names_known, resolving
+from nosync.pipelines.delivering import sink_of
+from nosync.pipelines.paths import local
+from nosync.pipelines.reading import names_known, resolving, with_settings
 from nosync.sources.files import FORMATS
 from nosync.sources.streams import name_of, stream_of
 from nosync.sources.watched import WatchedFiles
@@ -45,7 +49,10 @@ class ReadsWhole(Exception):
 
 @dataclass
 class Building:
-    """`reasons` say why datasets are recomputed whole; `generations` how often the streams of a table have been begun anew."""
+    """`reasons` say why datasets are recomputed whole; `generations` how often the streams of a table have been begun anew. `passed` are
+    streaming tables that pass a source's rows on as they are: whoever reads them as a stream builds on the source, whose watermark it may
+    say.
+    """
 
     project: Project
     flow: Flow
@@ -53,7 +60,7 @@ class Building:
     generations: Mapping[str, int] = field(default_factory=dict)
     frames: dict[Key, DataFrame] = field(default_factory=dict)
     reasons: dict[Key, str] = field(default_factory=dict)
-    reads: dict[Key, set[Key]] = field(default_factory=dict)
+    passed: dict[Key, DataFrame] = field(default_factory=dict)
     _sources: dict[str, DataFrame] = field(default_factory=dict)
     _streams: list[tuple[Java, int, DataFrame]] = field(default_factory=list)
     _under_way: list[Query] = field(default_factory=list)
@@ -61,8 +68,8 @@ class Building:
 
     def build(self) -> None:
         """Everything that the project defines becomes part of the flow."""
-        self.flow.source("beginning", Beginning())
-        with names_known():
+        self.flow.source("(beginning)", Beginning())
+        with active(self.flow.spark), names_known():
             for key, dataset in self.project.datasets.items():
                 if dataset.kind == "sink":
                     self._sink(dataset)
@@ -113,24 +120,49 @@ class Building:
         return rows
 
     def _streaming_table(self, dataset: Dataset, queries: Sequence[Query]) -> DataFrame:
-        found = []
-        for query in queries:
-            if isinstance(query, Capture):
-                raise Refused(f'the flow "{query.name}" captures changes, which is not possible yet', hint="Leave it out.")
-            rows, streams = self._asked(query)
-            if not streams:
-                hint = "Read it by spark.readStream or STREAM(...), or make this a materialized view."
-                raise Invalid(f'the flow "{query.name}" ({query.where}) fills a streaming table, and reads no stream', hint=hint)
-            found.append(fitted(rows, self.schema(dataset)))
-        rows = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), found)
-        return self._view(dataset, rows)
+        if any(isinstance(query, Capture) for query in queries):
+            return self._captured(dataset, queries)
+        rows = self._appended([fitted(self._stream(query), self.schema(dataset)) for query in queries])
+        if passes_on(analyzed(rows)):
+            self.passed[dataset.key] = rows
+        return self._view(dataset, rows, final=aggregates(analyzed(rows)))
 
-    def _view(self, dataset: Dataset, rows: DataFrame) -> DataFrame:
+    def _appended(self, found: Sequence[DataFrame]) -> DataFrame:
+        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), found)
+
+    def _captured(self, dataset: Dataset, queries: Sequence[Query]) -> DataFrame:
+        name = self.name(dataset.key)
+        if len(queries) > 1 or not isinstance(queries[0], Capture):
+            hint = "Give each flow a table of its own, or capture the union of their events."
+            raise Invalid(f'streaming table "{name}" ({dataset.where}) has another flow besides auto CDC', hint=hint)
+        events = self._stream(queries[0])
+        with self._explained(queries[0].where, name):
+            rows, rejected = captured(events, queries[0])
+            self.flow.view(f"{name}.rejected", rejected)
+        return self._view(dataset, fitted(rows, self.schema(dataset)))
+
+    def _stream(self, query: Query) -> DataFrame:
+        rows, streams = self._asked(query)
+        if not streams:
+            hint = "Read it by spark.readStream or STREAM(...), or make this a materialized view."
+            raise Invalid(f'the flow "{query.name}" ({query.where}) fills a streaming table, and reads no stream', hint=hint)
+        return rows
+
+    def _view(self, dataset: Dataset, rows: DataFrame, final: bool = False) -> DataFrame:
         with self._explained(dataset.where, self.name(dataset.key)):
-            return self.flow.view(self.name(dataset.key), rows)
+            return self.flow.view(self.name(dataset.key), rows, emit="final" if final else "early")
 
     def _sink(self, dataset: Dataset) -> None:
-        raise Refused(f'sink "{dataset.key[-1]}": sinks are not possible yet', hint="Leave it out.")
+        """What all flows into a sink give goes there together."""
+        queries = self.project.queries.get(dataset.key, [])
+        try:
+            found = [self._stream(query) for query in queries]
+        except ReadsWhole as error:
+            hint = "Only what is maintained can go to a sink."
+            raise Invalid(f'sink "{dataset.key[-1]}" reads "{error.name}", which is recomputed whole', hint=hint) from None
+        if found:
+            with self._explained(dataset.where, dataset.key[-1]):
+                self.flow.sink(f"sink {dataset.key[-1]}", self._appended(found), sink_of(dataset))
 
     def schema(self, dataset: Dataset) -> StructType | None:
         return None if dataset.schema is None else declared_schema(dataset.schema)
@@ -140,7 +172,7 @@ class Building:
         self._under_way.append(query)
         self._streaming.append(False)
         try:
-            with resolving(self._resolved), self._explained(query.where, query.name):
+            with resolving(self._resolved), self._explained(query.where, query.name), with_settings(self.flow.spark, query.settings):
                 rows = query.rows()
                 if not isinstance(rows, DataFrame):
                     raise Invalid(f'the flow "{query.name}" gave a {type(rows).__name__}', hint="Let it return a DataFrame.")
@@ -155,8 +187,8 @@ class Building:
         dataset = self.project.find(query.namespace, named.parts)
         if dataset is None:
             return None
-        self.reads.setdefault(query.target, set()).add(dataset.key)
         rows = self.frame(dataset.key)
+        rows = self.passed.get(dataset.key, rows) if named.streaming else rows
         self._streaming[-1] = self._streaming[-1] or named.streaming
         anew = [F.col(quoted(name)).alias(name) for name in rows.columns]  # columns of its own: a table may be joined with itself
         return rows.select(*anew), dataset.key
@@ -217,10 +249,16 @@ class Building:
                 raise Invalid(f'"{name}" ({where}): {words_of(error)}', hint="Correct the query.") from None
 
 
-def local(path: str) -> Path | None:
-    """A path of this machine; None for an object store."""
-    parts = urlparse(path)
-    return Path(unquote(parts.path)) if parts.scheme in ("", "file") else None
+def passes_on(plan: Java) -> bool:
+    """Whether the rows are those of a source, columns chosen or made of them."""
+    while kind(plan) in ("Project", "SubqueryAlias"):
+        plan = children(plan)[0]
+    return kind(plan) == "LogicalRDD"
+
+
+def aggregates(plan: Java) -> bool:
+    """Whether a streaming query adds rows up: then it gives what is final, since a streaming table takes nothing back."""
+    return kind(plan) == "Aggregate" or any(aggregates(child) for child in children(plan))
 
 
 def fitted(rows: DataFrame, schema: StructType | None) -> DataFrame:

@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from nosync.bridge.errors import JavaError, no_traces_logged, words_of
-from nosync.bridge.tables import columns_of, location_of
+from nosync.bridge.tables import Entry, columns_of, entry_of, forget_files, location_of, types_of
 from nosync.model.errors import Conflict, Invalid, Refused
 from nosync.model.quoting import quoted
-from nosync.pipelines.building import local
 from nosync.pipelines.definitions import Dataset, Namespace
 from nosync.pipelines.editions import CURRENT, Editions, point
+from nosync.pipelines.paths import local
 
 SESSIONS_OWN, OURS = "spark_catalog", "_nosync"
 
@@ -73,26 +73,23 @@ class Place:
                 raise Invalid(f'table "{self.name}" ({self.dataset.where}): {words_of(error)}', hint="Correct its definition.") from None
 
     def _register(self, editions: Editions, schema: StructType) -> None:
-        if self.spark.catalog.tableExists(self.quoted) and not self._fits(schema):
+        there = entry_of(self.spark, *self.dataset.key[1:])
+        if there is not None and not self._fits(there, schema):
             self._drop()
-        if not self.spark.catalog.tableExists(self.quoted):
+            there = None
+        if there is None:
             self._create(schema)
         else:
-            self._alter()
+            self._alter(there)
         self._link(editions)
         if self.dataset.partition_by:
             self.spark.sql(f"MSCK REPAIR TABLE {self.quoted} SYNC PARTITIONS")
-        self.spark.catalog.refreshTable(self.quoted)
+        forget_files(self.spark, *self.dataset.key[1:])
 
-    def _fits(self, schema: StructType) -> bool:
-        """Whether the catalog has the same columns, partitions and format; nullability is nothing to a table of files."""
-        both = self.spark.table(self.quoted).schema, schema
-        there, wanted = ({field.name: field.dataType.simpleString() for field in one} for one in both)
-        if there != wanted:
-            return False
-        partitions = [column.name for column in self.spark.catalog.listColumns(self.quoted) if column.isPartition]
-        said = {row[0]: row[1] for row in self.spark.sql(f"DESCRIBE TABLE EXTENDED {self.quoted}").collect()}
-        return set(partitions) == set(self.dataset.partition_by) and said.get("Provider", "").lower() == self.format
+    def _fits(self, there: Entry, schema: StructType) -> bool:
+        """Whether the catalog has the same columns, partitions and format."""
+        said = there.columns, there.partition_by, there.format
+        return said == (types_of(schema), self.dataset.partition_by, self.format)
 
     def _drop(self) -> None:
         """The entry alone: files of editions are behind a link, and the link goes first."""
@@ -115,10 +112,10 @@ class Place:
             clauses.append(f"TBLPROPERTIES ({self._properties()})")
         self.spark.sql(" ".join(clauses))
 
-    def _alter(self) -> None:
-        if self.dataset.comment is not None:
-            self.spark.sql(f"COMMENT ON TABLE {self.quoted} IS {_text(self.dataset.comment)}")
-        if self.dataset.properties:
+    def _alter(self, there: Entry) -> None:
+        if self.dataset.comment not in (None, there.comment):
+            self.spark.sql(f"COMMENT ON TABLE {self.quoted} IS {_text(str(self.dataset.comment))}")
+        if not self.dataset.properties.items() <= there.properties.items():
             self.spark.sql(f"ALTER TABLE {self.quoted} SET TBLPROPERTIES ({self._properties()})")
 
     def _properties(self) -> str:
@@ -136,6 +133,23 @@ class Place:
         else:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             point(self.path, target)
+
+
+def create_view(spark: SparkSession, dataset: Dataset) -> None:
+    """A view of the catalog (CREATE VIEW), over tables that are there by now."""
+    said = [f"CREATE OR REPLACE VIEW {'.'.join(map(quoted, dataset.key[1:]))}"]
+    said += [f"COMMENT {_text(dataset.comment)}"] if dataset.comment is not None else []
+    if dataset.properties:
+        said.append(f"TBLPROPERTIES ({', '.join(f'{_text(name)} = {_text(value)}' for name, value in dataset.properties.items())})")
+    before = spark.catalog.currentDatabase()
+    spark.catalog.setCurrentDatabase(dataset.key[1])
+    with no_traces_logged():
+        try:
+            spark.sql(f"{' '.join(said)} AS {dataset.text}")
+        except (PySparkException, JavaError) as error:
+            raise Invalid(f'view "{dataset.key[-1]}" ({dataset.where}): {words_of(error)}', hint="Correct its query.") from None
+        finally:
+            spark.catalog.setCurrentDatabase(before)
 
 
 def _text(value: str) -> str:

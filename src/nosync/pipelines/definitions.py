@@ -18,12 +18,18 @@ TABLES: tuple[Kind, ...] = ("materialized view", "streaming table")
 
 @dataclass(frozen=True)
 class Namespace:
-    """Where names without a catalog or a database belong."""
+    """Where names without a catalog or a database belong. Upper and lower case are the same unless names are `exact`, as in the session."""
 
     catalog: str
     database: str
+    exact: bool = False
+
+    def alone(self, parts: Sequence[str]) -> Key:
+        """The name of what has no database."""
+        return tuple(part if self.exact else part.lower() for part in parts)
 
     def whole(self, parts: Sequence[str]) -> Key:
+        parts = self.alone(parts)
         if len(parts) > 3:
             raise Invalid(f'"{".".join(parts)}" is no name of a table', hint="Name a table, with its database and its catalog if need be.")
         return (*(self.catalog, self.database)[: 3 - len(parts)], *parts)
@@ -102,8 +108,9 @@ class Project:
 
     def find(self, namespace: Namespace, parts: Sequence[str]) -> Dataset | None:
         """The dataset that a name means; None for what the project does not define."""
-        if len(parts) == 1 and tuple(parts) in self.datasets:
-            return self.datasets[tuple(parts)]
+        alone = namespace.alone(parts)
+        if alone in self.datasets:
+            return self.datasets[alone]
         return self.datasets.get(namespace.whole(parts)) if len(parts) <= 3 else None
 
     def named(self, names: Sequence[str]) -> set[Key]:

@@ -11,8 +11,10 @@ from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from nosync.bridge.sessions import active
 from nosync.model.errors import Invalid, NosyncError
 from nosync.model.extras import needed
+from nosync.model.quoting import quoted
 from nosync.pipelines.definitions import Namespace, Project
 from nosync.pipelines.reading import names_known, session_unchanged
 from nosync.pipelines.spec import Spec
@@ -25,10 +27,14 @@ def load_project(spec: Spec, spark: SparkSession) -> Project:
 
     from nosync.pipelines.registry import Registry
 
-    namespace = Namespace(spec.catalog or spark.catalog.currentCatalog(), spec.database or spark.catalog.currentDatabase())
+    exact = str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true"
+    namespace = Namespace(spec.catalog or spark.catalog.currentCatalog(), spec.database or spark.catalog.currentDatabase(), exact)
+    if not spark.catalog.databaseExists(f"{quoted(namespace.catalog)}.{quoted(namespace.database)}"):
+        hint = f"Make it: CREATE DATABASE {namespace.database}. A catalog in memory forgets it when Spark ends."
+        raise Invalid(f'there is no database "{namespace.database}"', hint=hint)
     project = Project(namespace)
     registry = Registry(spark, project, spec.folder)
-    with _inside(spec.folder), graph_element_registration_context(registry), names_known():
+    with active(spark), _inside(spec.folder), graph_element_registration_context(registry), names_known():
         for path in spec.sources():
             if path.suffix == ".py":
                 _run(path, spark, str(path.relative_to(spec.folder)))

@@ -14,15 +14,16 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from nosync.bridge.relations import Named
+from nosync.bridge.sessions import active
 from nosync.history.home import Home
 from nosync.model.columns import EPOCH, TIME
 from nosync.model.errors import NotInHistory
 from nosync.pipelines.building import Building, fitted
-from nosync.pipelines.catalog import Place
+from nosync.pipelines.catalog import Place, create_view
 from nosync.pipelines.definitions import TABLES, Key, Query
 from nosync.pipelines.editions import Edition, Editions, Published
 from nosync.pipelines.parts import write_next, write_whole
-from nosync.pipelines.reading import names_known, resolving
+from nosync.pipelines.reading import names_known, resolving, with_settings
 from nosync.runtime.run import Run
 
 Outcome = Literal["unchanged", "updated", "written whole", "recomputed whole"]
@@ -50,7 +51,7 @@ class Publishing:
         for key in self.building.maintained():
             if self._wanted(key, before):
                 tables[self._name(key)] = self._maintained(key, before.of(self._name(key)), number)
-        with names_known():
+        with active(self.run.spark), names_known():
             for key in self.building.reasons:
                 if project.datasets[key].kind in TABLES and self._wanted(key, before):
                     self._recomputed(key, number, tables)
@@ -64,6 +65,9 @@ class Publishing:
         for key, place in self.places.items():
             if self._name(key) in tables:
                 place.register(self.editions, self._schema(key))
+        for dataset in project.datasets.values():
+            if dataset.kind == "view":
+                create_view(self.run.spark, dataset)
         self.editions.tidy()
         return edition
 
@@ -138,7 +142,7 @@ class Publishing:
                 self._recomputed(dataset.key, number, tables)
             return self._published(dataset.key, tables), dataset.key
 
-        with resolving(resolve):
+        with resolving(resolve), with_settings(self.run.spark, query.settings):
             return query.rows()
 
     def _published(self, key: Key, tables: dict[str, Published]) -> DataFrame:

@@ -4,7 +4,7 @@ Definitions call PySpark's own methods, on a session that knows nothing of the p
 answer for the names that it defines; any other name is left to Spark. What would change the session is refused, as `spark-pipelines` does.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -92,6 +92,22 @@ def session_unchanged() -> Iterator[None]:
     finally:
         for (owner, name), method in own.items():
             setattr(owner, name, method)
+
+
+@contextmanager
+def with_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Around asking a definition that has settings of its own: Spark reads a query by them."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
 
 
 def _refused(what: str) -> Callable[..., Any]:

@@ -84,11 +84,11 @@ class Registry(GraphElementRegistry):
         parts = name_parts(self.spark, name)
         if alone and len(parts) > 1:
             raise Invalid(f'"{name}" ({where}) has a database, which a temporary view or a sink has not', hint="Name it by one word.")
-        return parts if alone else self.project.namespace.whole(parts)
+        return self.project.namespace.alone(parts) if alone else self.project.namespace.whole(parts)
 
     def _target(self, name: str) -> Key:
         """What a flow writes into: a sink and a temporary view have no database."""
-        parts = name_parts(self.spark, name)
+        parts = self.project.namespace.alone(name_parts(self.spark, name))
         return parts if parts in self.project.datasets else self.project.namespace.whole(parts)
 
     def _where(self, location: SourceCodeLocation) -> str:

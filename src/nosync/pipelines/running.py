@@ -1,6 +1,7 @@
 """Runs a project: its files become a flow, the flow takes in what is new, and its tables become the next edition."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
@@ -11,13 +12,16 @@ from nosync.model.errors import Invalid
 from nosync.pipelines.building import Building
 from nosync.pipelines.catalog import Place, editions_of
 from nosync.pipelines.definitions import TABLES, Key, Project
+from nosync.pipelines.editions import Editions
 from nosync.pipelines.loading import load_project
 from nosync.pipelines.place import Storage
 from nosync.pipelines.publishing import Outcome, Publishing
 from nosync.pipelines.spec import Spec
+from nosync.runtime.run import Run
 from nosync.spark.session import local_session
 
 Say = Callable[[str], None]
+LOOK_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
@@ -91,9 +95,29 @@ def _declared(spec: Spec, spark: SparkSession, project: Project, storage: Storag
     return Plan(project, building, flow)
 
 
-def run_pipeline(spec: Spec, spark: SparkSession, wanted: Wanted | None = None, say: Say = lambda line: None) -> Report:
-    """Updates the tables of a project once, with all that is there now."""
-    wanted, storage = wanted or Wanted(), Storage.of(spec.storage)
+@dataclass(frozen=True)
+class Pipeline:
+    """A project whose flow is running."""
+
+    plan: Plan
+    places: Mapping[Key, Place]
+    editions: Editions
+    storage: Storage
+    run: Run
+    anew: frozenset[Key]
+    only: frozenset[Key] | None
+
+    def publish(self, first: bool = True) -> Report:
+        """All tables as of the newest epoch. Tables to begin anew are written whole the `first` time."""
+        home, anew = Home(self.storage.path), self.anew if first else frozenset[Key]()
+        publishing = Publishing(self.plan.building, self.places, self.editions, self.run, home, anew, self.only)
+        edition = publishing.publish()
+        return Report(home.epoch, edition.number, publishing.outcomes, self.plan)
+
+
+@contextmanager
+def _running(spec: Spec, spark: SparkSession, wanted: Wanted, say: Say) -> Iterator[Pipeline]:
+    storage = Storage.of(spec.storage)
     project = load_project(spec, spark)
     anew = project.named(wanted.full_refresh)
     chosen = project.named(wanted.refresh) | anew
@@ -107,9 +131,28 @@ def run_pipeline(spec: Spec, spark: SparkSession, wanted: Wanted | None = None, 
     storage.save()
     editions = editions_of(spark, project.namespace, spec.name)
     with plan.flow.start(home=storage.path, on_change="rebuild", on_other_settings="accept", quiet=True) as run:
-        run.processAllAvailable()
-        only = frozenset(chosen) if chosen else None
-        publishing = Publishing(plan.building, places, editions, run, Home(storage.path), frozenset(anew), only)
-        edition = publishing.publish()
+        yield Pipeline(plan, places, editions, storage, run, frozenset(anew), frozenset(chosen) if chosen else None)
     storage.tidy()
-    return Report(publishing.home.epoch, edition.number, publishing.outcomes, plan)
+
+
+def run_pipeline(spec: Spec, spark: SparkSession, wanted: Wanted | None = None, say: Say = lambda line: None) -> Report:
+    """Updates the tables of a project once, with all that is there now."""
+    with _running(spec, spark, wanted or Wanted(), say) as pipeline:
+        pipeline.run.processAllAvailable()
+        return pipeline.publish()
+
+
+def follow_pipeline(
+    spec: Spec, spark: SparkSession, told: Callable[[Report], object], wanted: Wanted | None = None, say: Say = lambda line: None
+) -> None:
+    """Keeps the tables of a project at the newest epoch until somebody stops it: a KeyboardInterrupt, or `told` raises `StopIteration`. An
+    edition has all epochs that were computed while the one before was written."""
+    with _running(spec, spark, wanted or Wanted(), say) as pipeline:
+        pipeline.run.processAllAvailable()
+        report = pipeline.publish()
+        with suppress(KeyboardInterrupt, StopIteration):
+            told(report)
+            while not pipeline.run.awaitTermination(LOOK_SECONDS):
+                if pipeline.run.epoch > report.epoch:
+                    report = pipeline.publish(first=False)
+                    told(report)

@@ -48,7 +48,7 @@ class _File:
             case "flow":
                 self._fill(said, self._target(said.target), ".".join(said.name), where)
             case kind if kind in KINDS:
-                key = said.name if kind == "temporary view" else self.namespace.whole(said.name)
+                key = self.namespace.alone(said.name) if kind == "temporary view" else self.namespace.whole(said.name)
                 self.project.define(_dataset(said, next(one for one in KINDS if one == kind), key, where))
                 self._fill(said, key, self.project.namespace.short(key), where)
             case _:
@@ -56,14 +56,15 @@ class _File:
 
     def _use(self, name: tuple[str, ...]) -> None:
         if name[0]:
-            self.namespace = Namespace(name[0], "default")
+            self.namespace = replace(self.namespace, catalog=name[0], database="default")
         elif len(name) == 3:
-            self.namespace = Namespace(name[1], name[2])
+            self.namespace = replace(self.namespace, catalog=name[1], database=name[2])
         else:
             self.namespace = replace(self.namespace, database=name[1])
 
     def _target(self, parts: tuple[str, ...]) -> Key:
-        return parts if parts in self.project.datasets else self.namespace.whole(parts)
+        alone = self.namespace.alone(parts)
+        return alone if alone in self.project.datasets else self.namespace.whole(parts)
 
     def _fill(self, said: Statement, target: Key, name: str, where: str) -> None:
         settings = dict(self.settings)
