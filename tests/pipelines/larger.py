@@ -1,7 +1,7 @@
 """Three projects of the size that people have: a shop, a fleet of vans, a bank. Python and SQL mixed, joins, windows, captured changes.
 
-`ONLY_OURS` are files that Spark's own run of the same project leaves out: it has no auto CDC into tables of files. What they define is
-judged by a query in batch over all events (`JUDGED`).
+`ONLY_OURS` are files that Spark's own run of the same project leaves out: it has no auto CDC into tables of files, and several flows
+into one of Parquet write the same log, so that one fails or its rows are lost. What they define is judged by a query in batch (`JUDGED`).
 """
 
 SHOP = {
@@ -17,16 +17,6 @@ SHOP = {
         @dp.table
         def returns():
             return spark.readStream.schema("id int, quantity int").json("{in}/returns")
-
-        dp.create_streaming_table("movements", comment="what left the house, and what came back")
-
-        @dp.append_flow(target="movements")
-        def out():
-            return spark.readStream.table("orders").selectExpr("id", "-quantity AS quantity")
-
-        @dp.append_flow(target="movements")
-        def back():
-            return spark.readStream.table("returns").select("id", "quantity")
 
         @dp.materialized_view
         def customers():
@@ -63,9 +53,21 @@ SHOP = {
         CREATE MATERIALIZED VIEW above_average AS
         WITH spent AS (SELECT customer, sum(price * quantity) AS spent FROM lines GROUP BY customer)
         SELECT customer, spent FROM spent WHERE spent > (SELECT avg(spent) FROM spent);
-
-        CREATE MATERIALIZED VIEW net AS SELECT id, sum(quantity) AS quantity FROM movements GROUP BY id;
     """,
+    "several.py": """
+        from pyspark import pipelines as dp
+
+        dp.create_streaming_table("movements", comment="what left the house, and what came back")
+
+        @dp.append_flow(target="movements")
+        def out():
+            return spark.readStream.table("orders").selectExpr("id", "-quantity AS quantity")
+
+        @dp.append_flow(target="movements")
+        def back():
+            return spark.readStream.table("returns").select("id", "quantity")
+    """,
+    "net.sql": "CREATE MATERIALIZED VIEW net AS SELECT id, sum(quantity) AS quantity FROM movements GROUP BY id;",
 }
 
 FLEET = {
@@ -175,8 +177,13 @@ BANK = {
 }
 
 PROJECTS = {"shop": SHOP, "fleet": FLEET, "bank": BANK}
-ONLY_OURS = ("captured.py", "history.sql")
+ONLY_OURS = ("captured.py", "history.sql", "several.py", "net.sql")
 JUDGED = {
+    "movements": "SELECT id, -quantity AS quantity FROM orders UNION ALL SELECT id, quantity FROM returns",
+    "net": """
+        SELECT id, sum(quantity) AS quantity FROM (SELECT id, -quantity AS quantity FROM orders UNION ALL SELECT id, quantity FROM returns)
+        GROUP BY id
+    """,
     "accounts": """
         SELECT account, holder, branch, version FROM (
           SELECT *, row_number() OVER (PARTITION BY account ORDER BY version DESC) AS place FROM account_events)

@@ -25,7 +25,7 @@ class Project:
         spark.sql(f"CREATE DATABASE IF NOT EXISTS {name} LOCATION '{folder / name / 'warehouse'}'")
         (self.folder / "transformations").mkdir(parents=True)
         libraries = "libraries:\n  - glob:\n      include: transformations/**\n"
-        text = f"name: {name}\nstorage: {self.folder / 'storage'}\ndatabase: {name}\n{more}{libraries}"
+        text = f"name: {name}\nstorage: file://{self.folder / 'storage'}\ndatabase: {name}\n{more}{libraries}"
         (self.folder / "spark-pipeline.yml").write_text(text)
         self.define(files)
 

@@ -42,19 +42,20 @@ class Publishing:
     only: frozenset[Key] | None = None
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     frames: dict[Key, DataFrame] = field(default_factory=dict)
+    before: Edition = field(default_factory=Edition)
 
     def publish(self) -> Edition:
         """Makes the edition of the newest epoch, and shows it."""
-        before = self.editions.newest()
+        self.before = before = self.editions.newest()
         number, tables = before.number + 1, dict(before.tables or {})
         project = self.building.project
         for key in self.building.maintained():
-            if self._wanted(key, before):
+            if self._wanted(key):
                 tables[self._name(key)] = self._maintained(key, before.of(self._name(key)), number)
         with active(self.run.spark), names_known():
             for key in self.building.reasons:
-                if project.datasets[key].kind in TABLES and self._wanted(key, before):
-                    self._recomputed(key, number, tables)
+                if project.datasets[key].kind in TABLES and self._wanted(key):
+                    self._recomputed(key, tables)
         there = {self._name(key) for key in self.places}
         tables = {name: published for name, published in tables.items() if name in there}
         edition = Edition(number, tables)
@@ -64,20 +65,22 @@ class Publishing:
             self.editions.publish(edition)
         for key, place in self.places.items():
             if self._name(key) in tables:
-                place.register(self.editions, self._schema(key))
+                place.register(self.editions, self._schema(key, tables))
         for dataset in project.datasets.values():
             if dataset.kind == "view":
                 create_view(self.run.spark, dataset)
         self.editions.tidy()
         return edition
 
-    def _wanted(self, key: Key, before: Edition) -> bool:
-        return self.only is None or key in self.only or before.of(self._name(key)) is None
+    def _wanted(self, key: Key) -> bool:
+        return self.only is None or key in self.only or self.before.of(self._name(key)) is None
 
     def _name(self, key: Key) -> str:
         return self.building.name(key)
 
-    def _schema(self, key: Key) -> StructType:
+    def _schema(self, key: Key, tables: dict[str, Published]) -> StructType:
+        if key in self.building.reasons and key not in self.frames:
+            self.frames[key] = self._whole_rows(key, tables)
         return self.frames[key].schema if key in self.frames else self.building.frames[key].schema
 
     def _maintained(self, key: Key, before: Published | None, number: int) -> Published:
@@ -119,27 +122,31 @@ class Publishing:
         writer = rows.write.format(place.format).mode("overwrite")
         (writer.partitionBy(*place.dataset.partition_by) if place.dataset.partition_by else writer).save(str(target))
 
-    def _recomputed(self, key: Key, number: int, tables: dict[str, Published]) -> None:
+    def _recomputed(self, key: Key, tables: dict[str, Published]) -> None:
         """By Spark, over what this edition has of all others."""
         if key in self.frames:
             return
-        dataset = self.building.project.datasets[key]
-        rows = fitted(self._rows(self.building.project.queries[key][0], number, tables), self.building.schema(dataset))
+        rows = self._whole_rows(key, tables)
+        number = self.before.number + 1
         target = self.editions.begin(self._name(key), number)
         self._save(rows, self.places[key], target)
         self.frames[key] = rows
         tables[self._name(key)] = Published(number)
         self.outcomes[self._name(key)] = "recomputed whole"
 
-    def _rows(self, query: Query, number: int, tables: dict[str, Published]) -> DataFrame:
+    def _whole_rows(self, key: Key, tables: dict[str, Published]) -> DataFrame:
+        rows = self._rows(self.building.project.queries[key][0], tables)
+        return fitted(rows, self.building.schema(self.building.project.datasets[key]))
+
+    def _rows(self, query: Query, tables: dict[str, Published]) -> DataFrame:
         def resolve(named: Named) -> tuple[DataFrame, Key] | None:
             dataset = self.building.project.find(query.namespace, named.parts)
             if dataset is None:
                 return None
             if dataset.kind not in TABLES:
-                return self._rows(self.building.project.queries[dataset.key][0], number, tables), dataset.key
-            if dataset.key in self.building.reasons:
-                self._recomputed(dataset.key, number, tables)
+                return self._rows(self.building.project.queries[dataset.key][0], tables), dataset.key
+            if dataset.key in self.building.reasons and self._wanted(dataset.key):
+                self._recomputed(dataset.key, tables)
             return self._published(dataset.key, tables), dataset.key
 
         with resolving(resolve), with_settings(self.run.spark, query.settings):
@@ -147,5 +154,5 @@ class Publishing:
 
     def _published(self, key: Key, tables: dict[str, Published]) -> DataFrame:
         place, version = self.places[key], tables[self._name(key)].version
-        reader = self.run.spark.read.format(place.format).schema(self._schema(key))
+        reader = self.run.spark.read.format(place.format).schema(self._schema(key, tables))
         return reader.load(str(self.editions.version(self._name(key), version)))
