@@ -19,7 +19,7 @@ from nosync.model.policies.log_structured import LOG_STRUCTURED, LogStructured
 from nosync.model.policies.table import POLICIES, policy_named
 from nosync.model.policy import Policy
 from nosync.model.run import Runner
-from nosync.model.sink import Promise
+from nosync.model.sink import Promise, Terms
 from nosync.recovery.plan import Shape, plan
 from nosync.recovery.recompute import Recompute
 from nosync.recovery.survey import Survey, doubtful
@@ -44,7 +44,7 @@ class Flow:
         self.journal = Journal(self.disk, self.remote, Runner(1, "host", "boot", 0.0, "00000001"))
         self.delivered, self.trimmed = list[int](), list[int]()
         trims = {"s": lambda slice: self.trimmed.append(slice["number"])}
-        self.upkeep = Upkeep(self.journal, self.disk, self.remote, {"out": "safe"}, self, trims, policy=policy, trim_batch=1)
+        self.upkeep = Upkeep(self.journal, self.disk, self.remote, {"out": Terms("safe")}, self, trims, policy=policy, trim_batch=1)
         self.journal.append(Declared("shop", 1, {}, {}, {}, {}, {"v": ["v"]}, policy=policy.name))
         for epoch in range(1, EPOCHS + 1):
             layer = LayerInfo("v", ALL_HASHES, epoch, epoch + 1, "diffs", layer_path("v", ALL_HASHES, epoch, epoch + 1, "1.1"), 1, 4, "")
@@ -55,8 +55,8 @@ class Flow:
     def precise(self, sink: str) -> bool:
         return True
 
-    def deliver(self, sink: str, epoch: int) -> None:
-        self.delivered.append(epoch)
+    def deliver(self, sink: str, first: int, last: int) -> None:
+        self.delivered.append(last)
 
     def tend(self, *names: str) -> None:
         duties = self.upkeep.duties()

@@ -5,28 +5,35 @@ from uuid import uuid4
 
 import pytest
 
-from nosync.duties.release import MOST_EPOCHS, Releaser
+from nosync.duties.release import MOST_EPOCHS, MOST_TOGETHER, Releaser
 from nosync.journal.entries import Computed, Opened, Released, Releasing
 from nosync.journal.journal import Journal
 from nosync.model.errors import Fenced
 from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.run import Runner
-from nosync.model.safety import Release, Standing
+from nosync.model.safety import Standing
+from nosync.model.sink import Terms
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
+
+SAFE = Terms("safe")
+PACED = Terms("safe", every=10.0)
+TOGETHER = Terms("safe", every=10.0, together=True)
 
 
 class Flow:
     """A journal with some epochs computed, and a sink that takes what it gets."""
 
-    def __init__(self, home: Path, remote: Objects | None = None, release: Release = "safe", precise: bool = True) -> None:
+    def __init__(self, home: Path, remote: Objects | None = None, terms: Terms = SAFE, precise: bool = True) -> None:
         self.disk = LocalDisk(home, fsync=lambda descriptor: None)
         self.journal = Journal(self.disk, remote, Runner(1, "host", "boot", 0.0, "00000001"))
         self.got: list[int] = []
+        self.ranges: list[tuple[int, int]] = []
+        self.time = 1_000.0
         self.is_precise = precise
         self.safe = 0
         self.synced: int | None = None
-        self.releaser = Releaser(self.journal, {"out": release}, self, LOG_STRUCTURED, self.standings)
+        self.releaser = Releaser(self.journal, {"out": terms}, self, LOG_STRUCTURED, self.standings, lambda: self.time)
 
     def standings(self) -> list[Standing]:
         host = Standing("host", self.journal.number if self.synced is None else self.synced, self.safe, 0, 0, 0)
@@ -35,8 +42,16 @@ class Flow:
     def precise(self, sink: str) -> bool:
         return self.is_precise
 
-    def deliver(self, sink: str, epoch: int) -> None:
-        self.got.append(epoch)
+    def deliver(self, sink: str, first: int, last: int) -> None:
+        self.got.append(last)
+        self.ranges.append((first, last))
+
+    def release(self) -> list[tuple[int, int]]:
+        """What is delivered before there is nothing to do any more."""
+        before = len(self.ranges)
+        while self.releaser.step("out"):
+            pass
+        return self.ranges[before:]
 
     def compute(self, first: int, last: int) -> None:
         for epoch in range(first, last + 1):
@@ -141,3 +156,88 @@ def test_a_new_run_goes_on_behind_what_was_released(flow: Flow, tmp_path: Path) 
     while again.releaser.step("out"):
         pass
     assert (flow.got, again.got) == ([1], [2])
+
+
+def test_a_sink_with_a_pace_gets_what_has_come_since_as_one(tmp_path: Path) -> None:
+    flow = Flow(tmp_path, terms=TOGETHER)
+    flow.compute(1, 2)
+    flow.safe = 2
+    assert flow.release() == [(1, 2)]
+    flow.compute(3, 7)
+    flow.safe = 6
+    assert flow.release() == [] and flow.releaser.next_at() == {"out": 1_010.0}
+    flow.time = 1_010.0
+    assert flow.release() == [(3, 6)]
+    flow.safe = 7
+    assert flow.release() == []
+    flow.releaser.hurry()
+    assert flow.release() == [(7, 7)]
+
+
+def test_a_sink_that_shows_epochs_apart_gets_them_one_by_one_at_its_pace(tmp_path: Path) -> None:
+    flow = Flow(tmp_path, terms=PACED)
+    flow.compute(1, 3)
+    flow.safe = 3
+    assert flow.release() == [(1, 1), (2, 2), (3, 3)]
+    flow.compute(4, 5)
+    flow.safe = 5
+    assert flow.release() == []
+    flow.time = 1_015.0
+    assert flow.release() == [(4, 4), (5, 5)]
+    assert flow.releaser.next_at() == {"out": 1_020.0}
+
+
+def test_a_clock_that_goes_back_holds_no_sink_up(tmp_path: Path) -> None:
+    flow = Flow(tmp_path, terms=TOGETHER)
+    flow.compute(1, 1)
+    flow.safe = 1
+    flow.release()
+    flow.compute(2, 2)
+    flow.safe, flow.time = 2, 5.0
+    assert flow.release() == [(2, 2)]
+
+
+def test_what_goes_as_one_is_meant_so_wherever_the_flow_survives(tmp_path: Path) -> None:
+    flow = Flow(tmp_path, terms=TOGETHER)
+    flow.compute(1, 2)
+    flow.safe = 2
+    assert flow.releaser.step("out")
+    flow.synced = flow.journal.number - 1
+    assert flow.release() == []
+    flow.synced = flow.journal.number
+    assert flow.release() == [(1, 2)]
+
+
+@pytest.mark.parametrize("terms", [SAFE, PACED, TOGETHER])
+def test_what_was_meant_to_go_as_one_goes_so_again_whatever_the_pace_is_now(tmp_path: Path, terms: Terms) -> None:
+    flow = Flow(tmp_path, terms=TOGETHER)
+    flow.compute(1, 3)
+    flow.safe = 3
+    assert flow.release() == [(1, 3)]
+    again = Flow(tmp_path, terms=terms)  # that it has been delivered was on no record yet
+    again.safe = 2
+    assert again.release() == []
+    again.safe = 3
+    assert again.release() == [(1, 3)]
+
+
+def test_what_a_run_finds_undelivered_goes_one_by_one(tmp_path: Path) -> None:
+    flow = Flow(tmp_path)
+    flow.compute(1, 3)
+    flow.safe = 1
+    assert flow.release() == [(1, 1)]
+    again = Flow(tmp_path, terms=TOGETHER)
+    again.compute(4, 5)
+    again.safe = 5
+    assert again.release() == [(1, 1), (2, 2), (3, 3), (4, 5)]
+    again.time = 1_010.0
+    again.compute(6, 7)
+    again.safe = 7
+    assert again.release() == [(6, 7)]
+
+
+def test_so_many_epochs_go_as_one_and_no_more(tmp_path: Path) -> None:
+    flow = Flow(tmp_path, terms=TOGETHER)
+    flow.compute(1, MOST_TOGETHER + 3)
+    flow.safe = MOST_TOGETHER + 3
+    assert flow.release() == [(1, MOST_TOGETHER), (MOST_TOGETHER + 1, MOST_TOGETHER + 3)]

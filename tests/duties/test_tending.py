@@ -12,6 +12,7 @@ from nosync.journal.entries import Computed, Opened
 from nosync.journal.journal import Journal, image_of
 from nosync.model.errors import Unavailable
 from nosync.model.run import this_process
+from nosync.model.sink import Terms
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
 from tests.crash.waiting import until
@@ -26,8 +27,8 @@ class Outlet:
     def precise(self, sink: str) -> bool:
         return True
 
-    def deliver(self, sink: str, epoch: int) -> None:
-        self.delivered.append(epoch)
+    def deliver(self, sink: str, first: int, last: int) -> None:
+        self.delivered.append(last)
 
 
 class Flow:
@@ -39,7 +40,7 @@ class Flow:
         for epoch in epochs:
             self.journal.append(Opened(epoch, 0.0, {}))
             self.journal.append(Computed(epoch, (), {}, {}))
-        upkeep = Upkeep(self.journal, self.disk, self.remote, {"out": "safe"}, self.outlet, {})
+        upkeep = Upkeep(self.journal, self.disk, self.remote, {"out": Terms("safe")}, self.outlet, {})
         self.tending = Tending(self.journal, upkeep, lambda error: None)
 
     def end(self) -> None:
@@ -79,15 +80,15 @@ class Uneven:
     def precise(self, sink: str) -> bool:
         return True
 
-    def deliver(self, sink: str, epoch: int) -> None:
+    def deliver(self, sink: str, first: int, last: int) -> None:
         if sink == "down":
             raise Unavailable("the sink is down")
         if sink == "hangs":
             self.hangs.set()
             self.hanging.wait(60)
         if sink == "works":
-            self.delivered.append(epoch)
-            if epoch == 3:
+            self.delivered.append(last)
+            if last == 3:
                 self.enough.set()
 
 
@@ -97,7 +98,7 @@ def uneven(tmp_path: Path) -> Iterator[tuple[Uneven, Tending]]:
     journal = Journal(disk, None, this_process(0.0))
     for epoch in range(1, 4):
         journal.append(Opened(epoch, 0.0, {}), Computed(epoch, (), {}, {}))
-    upkeep = Upkeep(journal, disk, None, {"down": "computed", "hangs": "computed", "works": "computed"}, outlet, {})
+    upkeep = Upkeep(journal, disk, None, dict.fromkeys(("down", "hangs", "works"), Terms("computed")), outlet, {})
     tending = Tending(journal, upkeep, lambda error: None)
     yield outlet, tending
     outlet.hanging.set()

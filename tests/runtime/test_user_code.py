@@ -19,7 +19,7 @@ from nosync.model.bound import BoundSource
 from nosync.model.errors import NosyncError
 from nosync.model.identifiers import Epoch
 from nosync.model.run import this_process
-from nosync.model.sink import BoundSink
+from nosync.model.sink import BoundSink, Terms
 from nosync.runtime.loop import Loop
 from nosync.runtime.outlet import LayerOutlet
 from nosync.runtime.trigger import Trigger
@@ -69,7 +69,7 @@ class Steps:
         self.outlet = LayerOutlet(self.program, self.journal, str(home))
         self.troubles, self.run = Troubles(), self.journal.run
         self.leading = Leading(self.journal, self.disk, runner, self.troubles)
-        self.upkeep = Upkeep(self.journal, self.disk, None, {"out": "computed"}, self.outlet, {}, troubles=self.troubles)
+        self.upkeep = Upkeep(self.journal, self.disk, None, {"out": Terms("computed")}, self.outlet, {}, troubles=self.troubles)
         self.epochs: Any = SimpleNamespace(journal=self.journal, acknowledge=lambda: None, open_ahead=lambda: None)
         self.image, self.clock = self.journal.image, lambda: 0.0
         self.step: Callable[[], None] = lambda: None
@@ -226,5 +226,5 @@ def test_a_sink_that_never_comes_back_is_not_closed_and_status_says_so(loop: Any
 def test_nothing_is_delivered_to_a_sink_that_is_closed(steps: Steps, sink: Sink) -> None:
     assert steps.outlet.close() == ()
     with pytest.raises(ns.Fenced):
-        steps.outlet.deliver("out", Epoch(1))
+        steps.outlet.deliver("out", Epoch(1), Epoch(1))
     assert sink.calls == ["open", "close"]

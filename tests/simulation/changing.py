@@ -119,10 +119,10 @@ class ChangingLife(Life):
 class First(Sink):
     """Its first epoch may be any: what was before comes with it."""
 
-    def take(self, epoch: int, content: dict[str, Any]) -> None:
+    def take(self, first: int, epoch: int, content: dict[str, Any]) -> None:
         if not self.got:
             self.got[epoch] = content
-        super().take(epoch, content) if min(self.got) < epoch else self._again(epoch, content)
+        super().take(first, epoch, content) if min(self.got) < epoch else self._again(epoch, content)
 
     def _again(self, epoch: int, content: dict[str, Any]) -> None:
         if self.got.get(epoch) != content:

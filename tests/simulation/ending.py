@@ -197,10 +197,11 @@ def _check_rolled(history: History, life: Life) -> None:
 def check_answers(history: History, known: list[Opened]) -> None:
     """What sinks have got is what the input makes of it."""
     before: dict[int, int] = {}
+    delivered = history.sinks["sink"].each()
     for epoch, state in enumerate(expected([events_of(history, entry) for entry in known]), start=1):
         after = state["parities"]
         change = {str(key): after.get(key, 0) for key in before.keys() | after.keys() if before.get(key, 0) != after.get(key, 0)}
-        got = {key: values[1] for key, values in history.sinks["sink"].got[epoch].items()}
+        got = {key: values[1] for key, values in delivered[epoch].items()}
         if got != change:
             raise Broken(f"the sink got {got} for epoch {epoch}, not {change}")
         before = after

@@ -19,6 +19,7 @@ from nosync.model.hash_range import HashRange
 from nosync.model.layers import Covers, LayerInfo
 from nosync.model.policies.log_structured import LogStructured
 from nosync.model.run import Runner
+from nosync.model.sink import Terms
 from nosync.recovery.plan import Shape
 from nosync.recovery.restore import recover
 from nosync.recovery.survey import doubtful
@@ -77,7 +78,7 @@ class Life:
         trims = {name: source.trim for name, source in sources.items()} if history.trims else {}
         policy = LogStructured(most_layers=3, patience_seconds=history.patience)
         self.upkeep = Upkeep(
-            journal, self.disk, self.remote, {name: sink.release for name, sink in self.sinks().items()}, self, trims, policy=policy,
+            journal, self.disk, self.remote, {name: self.terms(sink) for name, sink in self.sinks().items()}, self, trims, policy=policy,
             roll_records=history.roll, trim_batch=2, marks_of=MARKS_OF, retention=history.rule, verify=self.engine.verify,
             clock=self.world.clock, now=self.world.clock,
         )  # fmt: skip
@@ -142,17 +143,24 @@ class Life:
     def precise(self, sink: str) -> bool:
         return self.sinks()[sink].precise
 
-    def deliver(self, sink: str, epoch: int) -> None:
+    def terms(self, sink: Sink) -> Terms:
+        return Terms(sink.release)
+
+    def deliver(self, sink: str, first: int, last: int) -> None:
         """Called by the releaser. No run may begin this once a newer one had taken over when its thread last looked."""
         assert self.journal is not None
         task = self.world.tasks.current
         if task is not None and task.newest > self.journal.generation:
-            raise Broken(f"run {self.journal.run} was fenced and began to deliver epoch {epoch}")
-        content = self.output(sink, epoch)
+            raise Broken(f"run {self.journal.run} was fenced and began to deliver epoch {last}")
+        content = self.output(sink, first) if first == last else self.outputs(sink, first, last)
         if self.sinks()[sink].down:
             self.world.seen["sink.deliver", "refused", "none"] += 1
             raise Unavailable(f"{sink} is down")
-        self.world.operation("sink", "deliver", lambda: self.sinks()[sink].take(epoch, content))
+        self.world.operation("sink", "deliver", lambda: self.sinks()[sink].take(first, last, content))
+
+    def outputs(self, sink: str, first: int, last: int) -> dict[str, Any]:
+        """Of some epochs, for a sink that gets them as one."""
+        return {str(epoch): self.output(sink, epoch) for epoch in range(first, last + 1)}
 
     def output(self, sink: str, epoch: int) -> dict[str, Any]:
         assert self.journal is not None

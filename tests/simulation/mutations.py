@@ -147,7 +147,7 @@ def torn_layers_are_believed() -> Any:
 def no_intent_is_recorded_before_a_release() -> Any:
     def intend(self: Any, sink: str, done: int) -> bool:
         due = min(self.due(sink), done + 1)
-        self.intended[sink] = (due, 0)
+        self.intended[sink] = release.Intent(due)
         return bool(due > done)
 
     return _both(patch.object(release.Releaser, "_intend", intend), patch.object(Journal, "look", lambda self: None))

@@ -62,23 +62,33 @@ def shape_of(dice: bool) -> Shape:
 
 @dataclass
 class Sink:
-    """Remembers what it was given. An epoch may come again, but only the same; a new one only after the one before."""
+    """Remembers what it was given, by the last epoch of it, and from which one on that was. It may come again, but only the same; what is
+    new only after what was before.
+    """
 
     release: str
     precise: bool
     down: bool = False
     got: dict[int, dict[str, Any]] = field(default_factory=dict)
+    since: dict[int, int] = field(default_factory=dict)
 
-    def take(self, epoch: int, content: dict[str, Any]) -> None:
-        if epoch in self.got and self.got[epoch] != content:
-            raise Broken(f"epoch {epoch} was delivered as {self.got[epoch]} and then as {content}")
-        if epoch > 1 and epoch - 1 not in self.got:
-            raise Broken(f"epoch {epoch} was delivered before {epoch - 1}")
-        self.got[epoch] = content
+    def take(self, first: int, epoch: int, content: dict[str, Any]) -> None:
+        if epoch in self.got and (self.got[epoch], self.since[epoch]) != (content, first):
+            raise Broken(f"epoch {epoch} was delivered as {self.got[epoch]} since {self.since[epoch]}, then as {content} since {first}")
+        if first > 1 and first - 1 not in self.got:
+            raise Broken(f"epoch {first} was delivered before {first - 1}")
+        if epoch not in self.got and first <= self.last:
+            raise Broken(f"epochs {first} to {epoch} were delivered as one, and {self.last} before")
+        self.got[epoch], self.since[epoch] = content, first
 
     @property
     def last(self) -> int:
         return max(self.got, default=0)
+
+    def each(self) -> dict[int, dict[str, Any]]:
+        """What it got, by the epoch that gave it."""
+        alone = {epoch: content for epoch, content in self.got.items() if self.since.get(epoch, epoch) == epoch}
+        return alone | {int(one): self.got[epoch][one] for epoch in self.got.keys() - alone.keys() for one in self.got[epoch]}
 
 
 @dataclass

@@ -82,7 +82,7 @@ def _copied(history: History) -> History:
     other.hosts, other.host = list(hosts.values()), hosts[history.host]
     other.remote = history.remote.copy() if history.remote else None
     other.lasting = replace(history.lasting)
-    other.sinks = {name: replace(sink, got=dict(sink.got), down=False) for name, sink in history.sinks.items()}
+    other.sinks = {name: replace(sink, got=dict(sink.got), since=dict(sink.since), down=False) for name, sink in history.sinks.items()}
     other.promises = history.promises.copied(other)
     other.life, other.lives, other.places = None, [], dict(history.places)
     return other

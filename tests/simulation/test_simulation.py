@@ -10,6 +10,8 @@ from .coverage import missing, table
 from .history import simulate
 from .many import some, steps_of, together
 from .mutations import MUTATIONS
+from .paces import MUTATIONS as PACE_MUTATIONS
+from .paces import simulate_paces
 from .rescaling import MUTATIONS as RESCALING_MUTATIONS
 from .rescaling import simulate_rescaling
 from .world import Broken
@@ -17,6 +19,7 @@ from .world import Broken
 HISTORIES = 1_250
 CHANGING = 200
 RESCALED = 100
+PACED = 100
 
 
 @pytest.mark.slow
@@ -73,6 +76,29 @@ def test_the_simulation_notices_what_a_rescaling_breaks(name: str) -> None:
         for seed in (likely, *range(400)):
             try:
                 simulate_rescaling(seed, 24)
+            except (Broken, ValueError):
+                return
+    raise AssertionError(f"nothing broke although {name}")
+
+
+def test_the_contract_holds_when_sinks_get_several_epochs_as_one() -> None:
+    broken, together = [], 0
+    for seed in range(PACED):
+        try:
+            together += simulate_paces(seed, steps_of(seed))[1]
+        except Exception as error:
+            broken.append(f"seed {seed}: {type(error).__name__}: {error}")
+    assert not broken, "\n".join(broken[:5])
+    assert together > PACED
+
+
+@pytest.mark.parametrize("name", PACE_MUTATIONS)
+def test_the_simulation_notices_what_breaks_a_delivery_of_several_epochs(name: str) -> None:
+    make, likely = PACE_MUTATIONS[name]
+    with make():
+        for seed in (likely, *range(400)):
+            try:
+                simulate_paces(seed, 24)
             except (Broken, ValueError):
                 return
     raise AssertionError(f"nothing broke although {name}")

@@ -1,5 +1,6 @@
 """Sinks get every epoch's changes, in order; what they promise is said; what they cannot take stops the flow and comes again."""
 
+import threading
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,32 @@ def test_a_function_is_called_with_each_epoch_in_order(flow: ns.Flow, source: An
             source.add([("a", x)])
             run.processAllAvailable()
     assert got == [(1, []), (2, [(2, 2, 1)]), (3, [(3, 3, 1)])]
+
+
+def test_sinks_have_paces_of_their_own(flow: ns.Flow, source: Any, tmp_path: Path) -> None:
+    """One gets each epoch at once; others later, as one change without what came and went, or epoch by epoch."""
+    came, batches, each = threading.Semaphore(0), list[tuple[int, list[tuple[Any, ...]]]](), list[int]()
+    flow.sink("at once", sums(flow), ns.foreachEpoch(lambda rows, epoch: came.release()), release="computed")
+    flow.sink("batches", sums(flow), ns.foreachBatch(lambda rows, epoch: batches.append((epoch, rows.collect()))), trigger="1 hour")
+    flow.sink("each", sums(flow), ns.foreachEpoch(lambda rows, epoch: each.append(epoch)), trigger="1 hour")
+    flow.sink("state", sums(flow), ns.parquet(tmp_path / "state", mode="state"), trigger={"processingTime": "1 hour"})
+    with flow.start(home=tmp_path / "home", shards=2) as run:
+        source.add([("a", 1), ("b", 1)])
+        run.processAllAvailable()
+        assert came.acquire(timeout=60)
+        run.rescale(3)
+        for rows in ([("a", 1)], [("b", 1), ("c", 1)], [("b", -1), ("c", 5)]):
+            source.add(rows)
+            assert came.acquire(timeout=60)
+        status = run.status
+        assert status.sinks == {"at once": 4, "batches": 1, "each": 1, "state": 1}
+        assert set(status.next_deliveries) == {"batches", "each", "state"} and "gets more at" in str(status)
+    assert [(epoch, sorted(map(tuple, rows))) for epoch, rows in batches] == [(1, [("a", 1), ("b", 1)]), (4, [("a", 2), ("c", 6)])]
+    assert each == [1, 2, 3, 4]
+    assert sorted(pq.read_table(tmp_path / "state" / "current").to_pylist(), key=str) == [
+        {"k": "a", "t": 2}, {"k": "b", "t": 1}, {"k": "c", "t": 6},
+    ]  # fmt: skip
+    assert not any("version-000000000002" in str(path) for path in (tmp_path / "state").iterdir())
 
 
 def test_the_console_shows_changes(flow: ns.Flow, source: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
 from nosync.model.policies.log_structured import LogStructured
 from nosync.model.run import Runner
+from nosync.model.sink import Terms
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
 
@@ -42,7 +43,7 @@ class Flow:
         disk = LocalDisk(home, fsync=lambda descriptor: None)
         self.journal = Journal(disk, self.network, Runner(1, "host", "boot", 0.0, "00000001"))
         policy = LogStructured(patience_seconds=0.0)
-        self.upkeep = Upkeep(self.journal, disk, self.network, {"out": "computed"}, Outlet(), {}, policy=policy)  # type: ignore[arg-type]
+        self.upkeep = Upkeep(self.journal, disk, self.network, {"out": Terms("computed")}, Outlet(), {}, policy=policy)  # type: ignore[arg-type]
 
     def compute(self, count: int) -> None:
         for epoch in range(self.journal.image.epoch + 1, self.journal.image.epoch + count + 1):
@@ -61,7 +62,7 @@ class Outlet:
     def precise(self, sink: str) -> bool:
         return True
 
-    def deliver(self, sink: str, epoch: int) -> None:
+    def deliver(self, sink: str, first: int, last: int) -> None:
         raise AssertionError("nothing may be delivered in an outage")
 
 

@@ -80,6 +80,7 @@ FACTS = {
     "standbys": "standing by",
     "tiers": "this run brought",
     "sinks": "sinks have up to epoch",
+    "nextDeliveries": "sinks get more",
     "troubles": "errors behind the stream",
     "shards": "shards",
     "rows": "rows",
@@ -104,6 +105,7 @@ MEANINGS = {
     "standbys": "who would take over, within two seconds of its last sign of life: nosync run --standby",
     "tiers": "copied behind the stream, and what is still to go",
     "sinks": "what each sink has of the output",
+    "nextDeliveries": "those with a pace of their own: flow.sink(..., trigger=)",
     "troubles": "what had to be tried again; the stream went on meanwhile",
     "shards": "parts of the keys, each with state of its own",
     "rejected": "rows that did not fit: nosync show HOME SOURCE.rejected",
@@ -132,6 +134,8 @@ def _in_words(key: str, value: Any) -> str:
             return ", ".join(
                 f"{tier['survives']} {tier['objects']:,} files, {size(tier['bytes'])} ({size(tier['behind'])} to go)" for tier in value
             )
+        case "nextDeliveries":
+            return ", ".join(f"{sink} at {at}" for sink, at in value.items())
         case "skipped":
             return "; ".join(f"{source}: {listed(names)}" for source, names in value.items())
         case "troubles":

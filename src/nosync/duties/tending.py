@@ -92,6 +92,11 @@ class Tending:
         """Whether every tier has everything, and every sink too."""
         return all(tier.epoch == self.journal.image.epoch for tier in self.upkeep.standings()) and self.released()
 
+    def hurry(self) -> None:
+        """Sinks get what there is now, whatever their pace."""
+        self.upkeep.releaser.hurry()
+        self.wake()
+
     def released(self) -> bool:
         return all(epoch >= self.journal.image.epoch for epoch in self.upkeep.releaser.delivered.values())
 
@@ -106,6 +111,7 @@ class Tending:
         that the next run does not deliver it again.
         """
         until = time.monotonic() + seconds
+        self.upkeep.releaser.hurry()
         self._wait(self._at_rest, until)
         try:
             self.journal.flush()

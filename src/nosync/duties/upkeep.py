@@ -26,8 +26,8 @@ from nosync.model.layers import LayerInfo
 from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.policy import Policy, Tier
 from nosync.model.retention import EVERY_EPOCH, Hold, Retention, boundary, pin_holds, record_holds, recovery_holds, release_holds
-from nosync.model.safety import Failure, Release, Standing
-from nosync.model.sink import Outlet
+from nosync.model.safety import Failure, Standing
+from nosync.model.sink import Outlet, Terms
 from nosync.model.store import Disk, Remote, Uploader
 from nosync.tiers.host import HostTier
 from nosync.tiers.leases import Leases
@@ -51,7 +51,7 @@ class Upkeep:
         journal: Journal,
         disk: Disk,
         remote: Remote | None,
-        sinks: Mapping[str, Release],
+        sinks: Mapping[str, Terms],
         outlet: Outlet,
         sources: Mapping[str, Trim],
         *,
@@ -71,7 +71,7 @@ class Upkeep:
         self.journal, self.disk, self.remote = journal, disk, remote
         self.policy, self.meter = policy, Meter(Pace.from_bytes(disk.read(PACE)))
         self._build_tiers({tier.survives: tier for tier in policy.tiers(remote is not None)}, uploader)
-        self.releaser = Releaser(journal, sinks, outlet, policy, self.standings)
+        self.releaser = Releaser(journal, sinks, outlet, policy, self.standings, now)
         self.trimmer = Trimmer(journal, sources, self.may_go, self.standings, trim_batch)
         self.roll_records = roll_records
         self.roller = Roller(journal, disk, remote, roll_records, marks_of or {})

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +22,7 @@ from nosync.flow.event_time import with_event_time
 from nosync.flow.functions import functions_of
 from nosync.flow.in_use import IN_USE, check_first_use
 from nosync.flow.names import asked, check_free, created_view
-from nosync.flow.outputs import check_fits
+from nosync.flow.outputs import check_fits, check_output
 from nosync.flow.preview import Preview
 from nosync.flow.statements import check_statement
 from nosync.flow.streams import Streams
@@ -34,7 +33,7 @@ from nosync.graph.nodes import SourceNode
 from nosync.model.arguments import checked
 from nosync.model.bound import BoundSource, bound
 from nosync.model.columns import REASON
-from nosync.model.connectors import check_abilities, check_columns, check_sink, check_source
+from nosync.model.connectors import check_abilities, check_source
 from nosync.model.errors import Conflict, Invalid
 from nosync.model.events import Listener, Listening, listening
 from nosync.model.ladder import Keep, ladder_of
@@ -53,7 +52,7 @@ from nosync.runtime.durability import durability_of
 from nosync.runtime.program import Program
 from nosync.runtime.rescaling import check_shards
 from nosync.runtime.run import Run
-from nosync.runtime.trigger import trigger_of
+from nosync.runtime.trigger import Given, pace_of, trigger_of
 from nosync.sources import rejection
 from nosync.sources.change_log import ChangeLog, reading_of
 from nosync.sources.fitting import fitting
@@ -201,7 +200,6 @@ class Flow:
     def _add_view(self, name: str, query: DataFrame, final: bool = False, late: str | None = None) -> DataFrame:
         query = self._without_streams(name, query)
         node = self._compiler.view(name, query, final, late)
-        self._queries[name] = query
         if late is not None:
             found = self._compiler.graph.views[late]
             self._frames[late] = self._compiler.placeholder(found.schema, found)
@@ -224,22 +222,23 @@ class Flow:
         return self.view(name, found) if name else found
 
     @checked(**SINK_WORDS)
-    def sink(self, name: str, query: DataFrame, sink: Sink, release: Release = "safe") -> None:
+    def sink(
+        self, name: str, query: DataFrame, sink: Sink, release: Release = "safe", trigger: Given = None
+    ) -> None:
         """Sends what each epoch adds to the query's result, and removes from it, to a sink.
 
         `release="safe"` holds an epoch back until it survives every failure that the run is protected against; `"computed"` only until it
         can be computed again in just the same way. `guarantees()` says what that promises.
 
-        >>> flow.sink("out", purchases, ns.parquet("out", mode="append"))
+        `trigger="10 seconds"` gives the sink a pace of its own, whatever the pace of epochs: as in PySpark, it gets what has changed since
+        it was last served as one, and what came and went meanwhile not at all. Sinks that show epochs apart (`ns.foreachEpoch`,
+        `mode="changes"`) get them one after another then. A run that ends serves all.
+
+        >>> flow.sink("out", purchases, ns.parquet("out", mode="append"), trigger="10 seconds")
         """
         self._check_name(name)
-        if not isinstance(query, DataFrame):
-            hint = 'The query comes second: flow.sink("name", df, ns.parquet("out")).'
-            raise Invalid(f'sink "{name}" is a {type(query).__name__}, not a DataFrame', hint=hint)
-        if release not in ("safe", "computed"):
-            raise Invalid(f'sink "{name}": release="{release}" is not known', hint='Pass "safe" or "computed".')
-        check_sink(name, sink)
-        check_columns(name, query.columns)
+        check_output(name, query, sink, release)
+        every = pace_of(name, trigger)
         try:
             query = self._without_streams(name, query)
             self._compiler.sink(name, query, partial(check_fits, name, sink))
@@ -247,7 +246,7 @@ class Flow:
             raise Invalid(f'sink "{name}": {words_of(error)}', hint="Correct the query.") from None
         for function in functions_of(self._compiler.catalyst.read(analyzed(query))):
             self._functions[function] = name
-        self._sinks[name] = BoundSink(sink, release)
+        self._sinks[name] = BoundSink(sink, release, every)
 
     @checked()
     def preview(self, query: DataFrame, rows: int = 20) -> DataFrame:
@@ -288,7 +287,7 @@ class Flow:
         self,
         home: str | Path,
         shards: int | Literal["auto"] | None = None,
-        trigger: dict[str, Any] | str | timedelta | None = None,
+        trigger: Given = None,
         remote: str | None = None,
         recover_within: str | None = None,
         max_unshipped_bytes: int = LOG_STRUCTURED.most_unshipped_bytes,

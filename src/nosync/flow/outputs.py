@@ -1,10 +1,28 @@
-"""Whether a query can go to a sink: asked of sinks that are choosy, when they are declared."""
+"""Whether what `flow.sink` is given can be an output, and the query can go to that sink: found out when it is declared."""
+
+from typing import Any, get_args
+
+from pyspark.sql import DataFrame
 
 from nosync.bridge.arrow import arrow_schema
 from nosync.graph.nodes import SourceNode, ViewNode
 from nosync.graph.operators import Operator
 from nosync.graph.traces import computed_from
+from nosync.model.connectors import check_columns, check_sink
+from nosync.model.errors import Invalid
+from nosync.model.safety import Release
 from nosync.model.sink import Choosy, Sink
+
+
+def check_output(name: str, query: Any, sink: Any, release: str) -> None:
+    """Before the query is taken over."""
+    if not isinstance(query, DataFrame):
+        hint = 'The query comes second: flow.sink("name", df, ns.parquet("out")).'
+        raise Invalid(f'sink "{name}" is a {type(query).__name__}, not a DataFrame', hint=hint)
+    if release not in get_args(Release):
+        raise Invalid(f'sink "{name}": release="{release}" is not known', hint='Pass "safe" or "computed".')
+    check_sink(name, sink)
+    check_columns(name, query.columns)
 
 
 def check_fits(name: str, sink: Sink, node: ViewNode) -> None:

@@ -31,6 +31,9 @@ SINK_WORDS = {
     "path": 'Pass a sink: flow.sink("out", df, ns.parquet("out")).',
     "format": 'Pass a sink of that format: flow.sink("out", df, ns.json("out")).',
     "checkpointLocation": "A sink needs none: the flow has its home, flow.start(home=...).",
+    "processingTime": 'Pass trigger="10 seconds".',
+    "every": 'Pass trigger="10 seconds".',
+    "availableNow": 'That is said of the whole run: flow.start(home, trigger="availableNow"). Sinks have all when it ends.',
 }
 START_WORDS = {
     "trigger": TRIGGER,

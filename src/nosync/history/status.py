@@ -64,6 +64,7 @@ def status_of(image: Image, safe: Mapping[str, int], live: Live, input_bytes: in
         safe=dict(safe),
         tiers=live.tiers,
         sinks={name: max(image.released.get(name, 0), live.sinks.get(name, 0)) for name in (declared.sinks if declared else ())},
+        next_deliveries={} if live.phase in (*ENDED, "interrupted") else {sink: _said(at) for sink, at in live.next_at.items()},
         troubles=live.troubles,
         recovery=live.recovery,
         estimate=live.estimate,
@@ -89,6 +90,10 @@ def _gives_up(image: Image, now: float) -> tuple[str, int] | None:
     times = {epoch: at for epoch, at in image.times.items() if epoch <= image.epoch}
     found = ladder_of(image.keep).next_loss(image.epoch, times, now, pin_holds(image.pins)) if image.keep and times else None
     return (datetime.fromtimestamp(found[0], UTC).isoformat(timespec="seconds"), found[1]) if found else None
+
+
+def _said(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
 def _started(image: Image) -> dict[str, Any] | None:

@@ -131,10 +131,11 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Releasing:
-    """The intent to deliver epochs to a sink, up to this one."""
+    """The intent to deliver epochs to a sink, up to this one: each by itself, or all together as one change."""
 
     sink: str
     epoch: Epoch
+    together: bool = False
 
 
 @dataclass(frozen=True, slots=True)

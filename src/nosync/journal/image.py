@@ -72,7 +72,7 @@ class Image:
     kept_layers: int = 0
     kept_bytes: dict[TraceName, int] = field(default_factory=dict)
     reached: dict[str, Epoch] = field(default_factory=dict)
-    releasing: dict[str, Epoch] = field(default_factory=dict)
+    releasing: dict[str, tuple[Epoch, bool]] = field(default_factory=dict)
     released: dict[str, Epoch] = field(default_factory=dict)
     trimmed: dict[str, Epoch] = field(default_factory=dict)
     trim_done: dict[str, Epoch] = field(default_factory=dict)
@@ -119,6 +119,7 @@ class Image:
                 self._reached_at_most(min((layer.lower - 1 for layer in entry.layers), default=self.epoch))
                 self.begun |= {trace: Begun(epoch, number, entry.empty) for trace, epoch in entry.begun.items()}
                 self.released |= entry.released
+                self.releasing = {sink: found for sink, found in self.releasing.items() if sink not in entry.released}
                 self.seen |= {epoch: newest(self.seen.get(epoch, {}), seen) for epoch, seen in entry.seen}
             case RolledBack():
                 self._roll_back(entry.epoch)
@@ -126,7 +127,7 @@ class Image:
             case Reached():
                 self.reached[entry.tier] = entry.epoch
             case Releasing():
-                self.releasing[entry.sink] = entry.epoch
+                self.releasing[entry.sink] = (entry.epoch, entry.together)
             case Released():
                 self.released[entry.sink] = entry.epoch
             case Trimmed():

@@ -19,7 +19,7 @@ def _kept(entry: Entry) -> Kept:
 
 _CHECKS = checks_of(Image)
 _PLAIN = (
-    "number", "history", "epoch", "rows", "rejected", "kept_layers", "kept_bytes", "reached", "releasing", "released", "trimmed",
+    "number", "history", "epoch", "rows", "rejected", "kept_layers", "kept_bytes", "reached", "released", "trimmed",
     "trim_done", "skipped", "keep", "pins",
 )  # fmt: skip
 
@@ -30,6 +30,7 @@ def to_text(image: Image) -> dict[str, Any]:
     text["swept"], text["seen"], text["times"] = list(image.swept), list(image.seen.items()), list(image.times.items())
     text["kept"] = to_json(Thinned(image.kept.since, image.kept.among))
     text["begun"] = {trace: list(begun) for trace, begun in image.begun.items()}
+    text["releasing"] = {sink: list(intent) for sink, intent in image.releasing.items()}
     for name in ("declared", "started"):
         entry = getattr(image, name)
         text[name] = to_json(entry) if entry else None
@@ -59,7 +60,8 @@ def from_text(text: dict[str, Any]) -> Image:
     image.seen, image.times = dict(text["seen"]), dict(text["times"])
     image.opened_in, image.computed_in = dict(text["opened_in"]), dict(text["computed_in"])
     image.begun = {trace: Begun(*begun) for trace, begun in text.get("begun", {}).items()}
-    for name in (*_PLAIN, "swept", "seen", "times", "opened_in", "computed_in"):
+    image.releasing = {sink: (epoch, together) for sink, (epoch, together) in text["releasing"].items()}
+    for name in (*_PLAIN, "releasing", "swept", "seen", "times", "opened_in", "computed_in"):
         if not _CHECKS[name](getattr(image, name)):
             raise ValueError(f'"{name}" of a roll-up has another type than it should')
     known: dict[str, LayerInfo] = {}

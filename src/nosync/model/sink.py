@@ -48,7 +48,7 @@ class Identity:
 
 
 class Changes(Protocol):
-    """One epoch's output: the query's columns, `_epoch`, and `_diff` (how often a row comes, negative: goes). Always the same rows in the
+    """An epoch's output: the query's columns, `_epoch`, and `_diff` (how often a row comes, negative: goes). Always the same rows in the
     same order, whenever the epoch is delivered."""
 
     @property
@@ -82,9 +82,10 @@ class Sink(Protocol):
         id of the run; the number before its first dot is greater for a later run."""
 
     def deliver(self, epoch: int, changes: Changes) -> None:
-        """All of an epoch's output; epochs come in order. Raise `Unavailable` to be given it again later, `Fenced` if a newer run writes
-        there; anything else ends the run, and the next one delivers the epoch again. A run that is stopped gives a delivery under way
-        some seconds to come back."""
+        """All of an epoch's output; epochs come in order. Where the sink has a pace of its own, several may come as one, with the number
+        of the last; if they come again, then as the same one. Raise `Unavailable` to be given it again later, `Fenced` if a newer run
+        writes there; anything else ends the run, and the next one delivers the epoch again. A run that is stopped gives a delivery under
+        way some seconds to come back."""
 
     def close(self) -> None:
         """Called once when the run ends, however it ends, and never while `deliver` is under way. Nothing is delivered after it. If
@@ -100,19 +101,35 @@ class Choosy(Protocol):
         take back rows which they gave; none where rows are only ever added."""
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """When a sink gets an epoch: once it has come as far as `release` says, and at most `every` so many seconds. `together`: all that has
+    come since the last time is one change then, under the number of its last epoch; else the epochs come one after another.
+    """
+
+    release: "Release"
+    every: float = 0.0
+    together: bool = False
+
+
 @dataclass(frozen=True)
 class BoundSink:
-    """A sink as part of a flow, and when it gets an epoch."""
+    """A sink as part of a flow. A sink with a true attribute `every_epoch` shows epochs apart: it gets each by itself at any pace."""
 
     sink: Sink
     release: "Release"
+    every: float = 0.0
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(self.release, self.every, self.every > 0 and not getattr(self.sink, "every_epoch", False))
 
 
 class Outlet(Protocol):
-    """Takes the output of a flow's sinks, one epoch after the other."""
+    """Takes the output of a flow's sinks, in the order of epochs."""
 
     def precise(self, sink: str) -> bool:
         """Whether the sink makes nothing of an epoch that it had before."""
 
-    def deliver(self, sink: str, epoch: Epoch) -> None:
-        """All of an epoch's output. `Unavailable` means: try this epoch again later."""
+    def deliver(self, sink: str, first: Epoch, last: Epoch) -> None:
+        """All of the output of these epochs, as one change of the last. `Unavailable` means: try the same again later."""

@@ -55,8 +55,9 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What a run knows of itself. `tiers` count what this run brought there; `sinks` have epochs up to the one given.
-    `estimate` is what a recovery from the remote would take; `standbys` would take over from it (see `model.lease`).
+    """What a run knows of itself. `tiers` count what this run brought there; `sinks` have epochs up to the one given, and those with a
+    pace of their own are served at the times of `next_at`. `estimate` is what a recovery from the remote would take; `standbys` would
+    take over from it (see `model.lease`).
     """
 
     run: str
@@ -68,6 +69,7 @@ class Live:
     recovery: Recovery | None = None
     estimate: Estimate | None = None
     standbys: tuple[Standby, ...] = ()
+    next_at: Mapping[str, float] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         return json.dumps(asdict(self), separators=(",", ":")).encode()
@@ -98,7 +100,8 @@ class Status:
     """How a flow stands. `safe` is by kind of failure the newest epoch that survives it; `opened` the newest epoch that has its input;
     `bytes` are all layers, `needed_bytes` those of the newest state, the others are history; `input_bytes` what is kept of input that
     cannot be read again. `keep` is the ladder, `gives_up` when it will give up how many epochs next, if age decides that. `started_by`
-    says who runs it, or ran it last. `skipped` is input that was set aside (`nosync skip`), by source.
+    says who runs it, or ran it last. `next_deliveries`: when sinks with a pace of their own are served next. `skipped` is
+    input that was set aside (`nosync skip`), by source.
     """
 
     flow: str
@@ -109,6 +112,7 @@ class Status:
     safe: Mapping[str, int]
     tiers: tuple[Standing, ...]
     sinks: Mapping[str, int]
+    next_deliveries: Mapping[str, str]
     troubles: tuple[Trouble, ...]
     recovery: Recovery | None
     estimate: Estimate | None
@@ -146,11 +150,15 @@ class Status:
         derived = {"historyBytes": self.history_bytes, "spaceAmplification": self.space_amplification, "problems": self.problems}
         return {**facts, **derived}
 
+    def then(self, sink: str) -> str:
+        """When it gets more, where it has a pace of its own."""
+        return f", gets more at {self.next_deliveries[sink]}" if sink in self.next_deliveries else ""
+
     def __str__(self) -> str:
         """For people, one fact a line."""
         safe = ", ".join(f"{failure} {epoch}" for failure, epoch in self.safe.items())
         lines = [f"{self.flow}: {self.message}", f"epoch {self.epoch}, safe after loss of: {safe}"]
-        lines += [f"sink {name} has epochs up to {epoch}" for name, epoch in self.sinks.items()]
+        lines += [f"sink {name} has epochs up to {epoch}{self.then(name)}" for name, epoch in self.sinks.items()]
         lines += [f"{trouble.duty}: {trouble.count} errors, the last: {trouble.message}" for trouble in self.troubles]
         return "\n".join(lines)
 

@@ -33,7 +33,7 @@ def status_as_html(status: Status, home: str, rows: Mapping[str, int]) -> str:
     facts = {
         "flow": status.flow, "home": home, "now": status.message, "epoch": f"{status.epoch:,}",
         "safe after loss of": ", ".join(f"{failure} {epoch:,}" for failure, epoch in status.safe.items()) or "-",
-        **{f"sink {name}": f"has epochs up to {epoch:,}" for name, epoch in status.sinks.items()},
+        **{f"sink {name}": f"has epochs up to {epoch:,}{status.then(name)}" for name, epoch in status.sinks.items()},
     }  # fmt: skip
     views = [(name, f"{rows[name]:,}" if name in rows else "") for name in status.views]
     return table([("", ""), *facts.items()]) + table([("view", "rows kept"), *views])

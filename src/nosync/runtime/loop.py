@@ -68,8 +68,9 @@ class Loop:
         upkeep = self.stepping.upkeep if self.stepping else None
         tiers, sinks = (tuple(upkeep.standings()), dict(upkeep.releaser.delivered)) if upkeep else ((), {})
         estimate, troubles = upkeep.estimate if upkeep else None, self.starting.troubles.all()
-        standbys = self.starting.leading.standbys
-        return Live(self.starting.run, self.phase, self.message, tiers, sinks, troubles, self.recovery, estimate, standbys)
+        standbys, next_at = self.starting.leading.standbys, upkeep.releaser.next_at() if upkeep else {}
+        told = self.phase, self.message, tiers, sinks, troubles, self.recovery, estimate, standbys, next_at
+        return Live(self.starting.run, *told)
 
     def ready(self) -> Stepping:
         """Waits until the state is together; raises why it never will be."""

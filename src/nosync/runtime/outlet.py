@@ -1,8 +1,8 @@
-"""What a sink gets of an epoch: the rows that it adds and removes, read from the layers that the epoch left."""
+"""What a sink gets of an epoch, or of some at once: the rows that they add and remove, read from the layers that they left."""
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
@@ -14,12 +14,14 @@ from nosync.bridge.arrow import arrow_schema
 from nosync.journal.journal import Journal
 from nosync.model.columns import COUNT, DIFF, EPOCH
 from nosync.model.errors import HANDLED, Fenced, NosyncError, user_code
+from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import LayerInfo
 from nosync.model.sink import Identity, Sink
 from nosync.runtime.program import Program
 from nosync.spark.read import changes_frame
 from nosync.state.layer import open_layer, verify
+from nosync.state.merge import summed
 
 AGAIN = "Correct the cause and start the flow on the same home."
 CLOSE_SECONDS = 10.0
@@ -27,18 +29,20 @@ CLOSE_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class LayerChanges:
-    """`Changes` in the layers of an epoch."""
+    """`Changes` in the layers of some epochs, the last of which gives the number. What they add and take back again is not among them.
+    `pieces` have no rows in common, each of one or more layers.
+    """
 
     spark: SparkSession
     home: str
     flow: str
     epoch: Epoch
     columns: StructType
-    layers: tuple[LayerInfo, ...]
+    pieces: tuple[tuple[LayerInfo, ...], ...]
 
     @property
     def empty(self) -> bool:
-        return not self.layers
+        return not self.pieces
 
     @property
     def schema(self) -> pa.Schema:
@@ -46,8 +50,8 @@ class LayerChanges:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Block by block, in an order that is always the same."""
-        for layer in self.layers:
-            for block in verify(open_layer(self.home, layer)).blocks:
+        for piece in self.pieces:
+            for block in summed([verify(open_layer(self.home, layer)) for layer in piece]):
                 columns = [block.column(f"c{i}").cast(field.type) for i, field in enumerate(self.schema) if i < len(self.columns)]
                 epochs = pa.array([self.epoch] * block.num_rows, pa.int64())
                 yield pa.RecordBatch.from_arrays([*columns, epochs, block.column(COUNT)], schema=self.schema)
@@ -57,7 +61,7 @@ class LayerChanges:
 
     def frame(self) -> DataFrame:
         """An ordinary DataFrame that reads the layers when it is used."""
-        return changes_frame(self.spark, self.home, self.epoch, self.columns, self.layers)
+        return changes_frame(self.spark, self.home, self.epoch, self.columns, self.pieces)
 
 
 class LayerOutlet:
@@ -96,26 +100,43 @@ class LayerOutlet:
     def precise(self, sink: str) -> bool:
         return self.program.sinks[sink].sink.promise.guarantee == "precise"
 
-    def deliver(self, sink: str, epoch: Epoch) -> None:
+    def deliver(self, sink: str, first: Epoch, last: Epoch) -> None:
         node = self.program.graph.sinks[sink]
         with self.journal.lock:
             shards = self.journal.image.traces.get(node.trace, {})
-            layers = [layer for shard in sorted(shards) for layer in _newest(shards[shard], epoch)]
-        changes = LayerChanges(self.program.spark, self.home, self.program.name, epoch, node.schema, tuple(layers))
+            layers = {shard: _newest(shards[shard], first, last) for shard in sorted(shards)}
+        changes = LayerChanges(self.program.spark, self.home, self.program.name, last, node.schema, tuple(_apart(layers)))
         hint = f"The epoch will be delivered again. {AGAIN}"
         with self._called[sink]:
             if (target := self._open.get(sink)) is None:
                 raise Fenced(f'sink "{sink}" is closed: this run has ended', hint="Start the flow again.")
-            with user_code(f'sink "{sink}" did not take epoch {epoch}', hint=hint, passed=HANDLED):
-                target.deliver(epoch, changes)
+            with user_code(f'sink "{sink}" did not take epoch {last}', hint=hint, passed=HANDLED):
+                target.deliver(last, changes)
 
 
 def _close(sink: Sink) -> None:
     sink.close()
 
 
-def _newest(layers: list[LayerInfo], epoch: Epoch) -> list[LayerInfo]:
-    """The layer that ends with this epoch, the last recorded if there are several. It begins there too, but for the first of a sink that
-    came with a changed program.
+def _apart(layers: Mapping[HashRange, Sequence[LayerInfo]]) -> Iterator[tuple[LayerInfo, ...]]:
+    """Layers by pieces that have no hashes in common: a shard each, or several where the flow was rescaled meanwhile. `layers` are by
+    ranges in ascending order.
     """
-    return [layer for layer in layers if layer.upper == epoch + 1][-1:]
+    piece, end = list[LayerInfo](), 0
+    for held, found in layers.items():
+        if not found:
+            continue
+        if piece and held.lower >= end:
+            yield tuple(piece)
+            piece = []
+        piece, end = [*piece, *found], max(end, held.upper)
+    if piece:
+        yield tuple(piece)
+
+
+def _newest(layers: Sequence[LayerInfo], first: Epoch, last: Epoch) -> list[LayerInfo]:
+    """The layers that end with these epochs, of each the last recorded if there are several. They begin there too, but for the first of a
+    sink that came with a changed program.
+    """
+    found = {layer.upper: layer for layer in layers if first < layer.upper <= last + 1}
+    return [found[upper] for upper in sorted(found)]

@@ -113,7 +113,8 @@ class Program:
         if box.sort != "sink" or box.name not in self.sinks:
             return box
         sink, promise = self.sinks[box.name], self.promises()[box.name]
-        return replace(box, promises=f"{promise.guarantee}, released when {sink.release}: {promise.reason}")
+        pace = f", every {sink.every:g} s at most" if sink.every else ""
+        return replace(box, promises=f"{promise.guarantee}, released when {sink.release}{pace}: {promise.reason}")
 
     def promises(self) -> dict[str, Promise]:
         """What each sink's output promises after a failure, by its weakest link."""

@@ -274,7 +274,8 @@ class Run:
             Path(svg).write_text(drawn(picture, figures))
 
     def processAllAvailable(self) -> None:  # noqa: N802 (PySpark's name)
-        """Waits until all input that is there now has been processed, and sinks have it. Raises if the run failed, or was stopped.
+        """Waits until all input that is there now has been processed, and sinks have it, whatever their pace. Raises if the run failed,
+        or was stopped.
 
         >>> run.processAllAvailable()
         """
@@ -282,7 +283,7 @@ class Run:
         loop.wait_for(lambda: loop.idle_rounds >= seen + 2 or not loop.active)
         caught_up = loop.idle_rounds >= seen + 2
         while loop.active and loop.tending is not None and not loop.tending.released():
-            loop.tending.wake()
+            loop.tending.hurry()
             loop.wait_for(lambda: not loop.active, IDLE_SECONDS)
         self._raise()
         if loop.stopping and not caught_up:

@@ -60,7 +60,7 @@ class Stepping:
         self.epochs = Epochs(
             self.journal, program.sources, self.engine, self.clock, bool(graph.statics), closings(graph), lambda: self.upkeep.reproducible()
         )  # fmt: skip
-        sinks = {name: sink.release for name, sink in program.sinks.items()}
+        sinks = {name: sink.terms for name, sink in program.sinks.items()}
         trims = {name: source.trim for name, source in program.sources.items() if source.trim is not None}
         self.uploader = upload_process(self.remote, self.disk)
         self.upkeep = Upkeep(

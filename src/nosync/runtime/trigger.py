@@ -7,6 +7,7 @@ from typing import Any
 from nosync.model.duration import seconds
 from nosync.model.errors import Invalid
 
+Given = dict[str, Any] | str | timedelta | None
 HINT = (
     'Pass "1 second" for a time between epochs, {"latency": "1 second"} for the time in which rows shall be seen, or "availableNow" to end '
     "once all that is there is done."
@@ -24,7 +25,22 @@ class Trigger:
     latency: float | None = None
 
 
-def trigger_of(given: dict[str, Any] | str | timedelta | None) -> Trigger:
+def pace_of(sink: str, given: Given) -> float:
+    """Reads `trigger=` of a sink: a time between deliveries, in the same forms; 0 for as soon as may be."""
+    try:
+        found = trigger_of(given)
+    except Invalid as error:
+        raise Invalid(f'sink "{sink}": {error.message}', hint='Pass "10 seconds": the least time between two deliveries.') from None
+    if found.once:
+        hint = 'Pass it to flow.start: when such a run ends, sinks have all. A sink of its own pace takes "10 seconds".'
+        raise Invalid(f'sink "{sink}": trigger="availableNow" is for a whole run', hint=hint)
+    if found.latency is not None:
+        words = f'sink "{sink}": trigger={given} is for a whole run'
+        raise Invalid(words, hint='Pass it to flow.start. A sink of its own pace takes "10 seconds".')
+    return found.seconds
+
+
+def trigger_of(given: Given) -> Trigger:
     """Reads `trigger=`: "1 second" or "availableNow"; or as `DataStreamWriter.trigger` takes it, {"processingTime": "1 second"} or
     {"availableNow": True}; a timedelta is a time between epochs too. {"latency": "1 second"} is ours.
     """

@@ -99,6 +99,11 @@ class Folder:
         return f'ns.{self.format}("{self.folder}", mode="{self.mode}"{parts})'
 
     @property
+    def every_epoch(self) -> bool:
+        """Each file of changes is that of one epoch, as its rows say."""
+        return self.mode == "changes"
+
+    @property
     def promise(self) -> Promise:
         if self.mode == "state":
             return Promise("precise", "the rows as of an epoch: delivered again, they are as they were", "checked")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
 
@@ -28,6 +28,7 @@ class ForeachEpoch:
 
     function: Callable[[DataFrame, int], Any]
     idempotent: bool
+    every_epoch: ClassVar[bool] = True
 
     def __repr__(self) -> str:
         return f"ns.foreachEpoch({self.function!r}{', idempotent=True' if self.idempotent else ''})"

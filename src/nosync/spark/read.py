@@ -21,6 +21,7 @@ from nosync.recovery.suspicion import suspect
 from nosync.spark.task import LAYERS, emitted
 from nosync.state.cover import Slice, slices
 from nosync.state.layer import Layer, verify
+from nosync.state.merge import summed
 from nosync.state.slicing import opened
 from nosync.store.disk import LocalDisk
 
@@ -64,28 +65,30 @@ def view_frame(
 
 @dataclass(frozen=True)
 class ChangesTask:
-    """Reads the layers whose numbers it is given, row by row as they are: with how often each comes or goes."""
+    """Reads the pieces whose numbers it is given, each of one or more layers: every row with how often it comes or goes."""
 
     home: str
     epoch: Epoch
-    layers: tuple[LayerInfo, ...]
+    pieces: tuple[tuple[LayerInfo, ...], ...]
     schema: pa.Schema
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for block in _verified(self.home, self.layers[number]).blocks:
+                for block in summed([_verified(self.home, layer) for layer in self.pieces[number]]):
                     columns = [block.column(f"c{i}") for i in range(len(self.schema) - 2)]
                     epochs = pa.array([self.epoch] * block.num_rows, pa.int64())
                     yield from emitted(self.schema, [*columns, epochs, block.column(COUNT)])
 
 
-def changes_frame(spark: SparkSession, home: str, epoch: Epoch, columns: StructType, layers: tuple[LayerInfo, ...]) -> DataFrame:
-    """What one epoch adds and removes, with `_epoch` and `_diff`."""
+def changes_frame(
+    spark: SparkSession, home: str, epoch: Epoch, columns: StructType, pieces: tuple[tuple[LayerInfo, ...], ...]
+) -> DataFrame:
+    """What one epoch adds and removes, or some do that count as one, with `_epoch` and `_diff`."""
     fields = [StructField(field.name, field.dataType) for field in columns.fields]
     schema = StructType([*fields, StructField(EPOCH, LongType()), StructField(DIFF, LongType())])
-    count = max(len(layers), 1)
-    return spark.range(0, len(layers), 1, count).mapInArrow(ChangesTask(home, epoch, layers, arrow_schema(schema, "the sink")), schema)
+    count = max(len(pieces), 1)
+    return spark.range(0, len(pieces), 1, count).mapInArrow(ChangesTask(home, epoch, pieces, arrow_schema(schema, "the sink")), schema)
 
 
 @dataclass(frozen=True)

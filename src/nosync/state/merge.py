@@ -130,6 +130,11 @@ def _plain(layer: Layer) -> Layer:
     return layer
 
 
+def summed(cover: Sequence[Layer]) -> Iterator[pa.RecordBatch]:
+    """What diffs add up to; of one layer just what it has."""
+    yield from merge_diffs(cover) if len(cover) > 1 else cover[0].blocks
+
+
 def _living(batch: pa.RecordBatch, expired: Expired | None) -> pa.RecordBatch:
     if expired is None:
         return batch
