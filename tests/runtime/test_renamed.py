@@ -42,3 +42,71 @@ def test_a_column_computed_from_others_keeps_their_state(quick: SparkSession, tm
     with started(quick, tmp_path, source, "spend", *computed, on_change="rebuild") as run:
         assert run.takeover.kept == ("spend/aggregate",) and run.takeover.rebuilt == ("spend/rows",)
         assert [row.asDict() for row in run.view("spend").collect()] == [{"user": "ann", "spent": 7, "orders": 2, "each": 3.5}]
+
+
+def test_a_renamed_flow_keeps_its_state_its_past_and_what_its_sinks_have(quick: SparkSession, tmp_path: Path) -> None:
+    source = ns.memory("user string, price int")
+
+    def shop(name: str, formerly: str | None = None) -> ns.Flow:
+        flow = ns.Flow(name, quick, formerly=formerly)
+        spend = flow.view("spend", flow.source("purchases", source).groupBy("user").agg(F.sum("price").alias("spent")))
+        flow.sink("out", spend, ns.parquet(tmp_path / "out"))
+        return flow
+
+    for number, flow in enumerate((shop("shop"), shop("store", "shop"), shop("store"), shop("mall", "store")), start=1):
+        with flow.start(tmp_path / "home", shards=1) as run:
+            source.add([("ann", 1)])
+            run.processAllAvailable()
+            assert run.epoch == number and not run.takeover.rebuilt
+            assert run.view("spend", at=1).collect() == [("ann", 1)] and run.view("spend").collect() == [("ann", number)]
+    assert len([*(tmp_path / "out").glob("*.parquet")]) == 4
+    assert ns.open(tmp_path / "home").status.flow == "mall"
+    with pytest.raises(ns.Invalid) as error:
+        shop("shop").start(tmp_path / "home")
+    assert error.value.message == 'this home belongs to flow "mall", not to "shop"' and 'formerly="mall"' in (error.value.hint or "")
+
+
+def test_what_a_start_would_do_is_said_before_it_is_done(
+    quick: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = ns.memory("user string, price int, item string")
+
+    def declared(flow: ns.Flow) -> tuple[ns.Flow, DataFrame]:
+        return flow, flow.source("purchases", source)
+
+    flow, rows = declared(ns.Flow("shop", quick))
+    spend = flow.view("spend", rows.groupBy("user").agg(F.sum("price").alias("spent")))
+    flow.view("best", rows.groupBy("item").agg(F.max("price").alias("price")))
+    flow.view("once", rows.select("user").distinct())
+    flow.sink("out", spend, ns.foreachEpoch(print))
+    with flow.start(tmp_path, shards=1) as run:
+        source.add([("ann", 3, "pen")])
+        run.processAllAvailable()
+    flow.explain(home=tmp_path)
+    assert "A start goes on with epoch 2: nothing has to be rebuilt." in capsys.readouterr().out
+
+    flow, rows = declared(ns.Flow("store", quick, formerly="shop"))
+    spend = flow.view("spending", rows.groupBy("user").agg(F.sum("price").alias("spent")))
+    flow.view("whales", spend.where("spent > 10"))
+    flow.view("best", rows.where("price > 0").groupBy("item").agg(F.max("price").alias("price")))
+    flow.view("items", rows.groupBy("item").agg(F.count("*").alias("sold")))
+    flow.sink("out", spend, ns.foreachEpoch(print))
+    flow.explain(home=tmp_path)
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    for words in (
+        'Flow "store" on a home at epoch 1',
+        "kept spend/aggregate as it is, with its history",
+        "kept sink out as it is, with its history",
+        "new items/aggregate the home has no state of it: Aggregate item, count(1) AS sold by item",
+        'renamed flow store before "shop": state and history stay',
+        'renamed view spending before "spend": state and history stay',
+        'on_change="refuse": (if nothing is said) refuses to start',
+    ):
+        assert words in lines, "\n".join(lines)
+    assert any(line.startswith("changed best/aggregate after where") and line.endswith("before nothing") for line in lines), lines
+    assert any(line.startswith("gone once/") for line in lines), lines
+    assert any(line.startswith('on_change="rebuild": computes best/aggregate, ') for line in lines), lines
+    assert ns.open(tmp_path).status.flow == "shop"
+    flow, rows = declared(ns.Flow("other", quick))
+    flow.explain(home=tmp_path)
+    assert 'A start is refused: this home belongs to flow "shop", not to "other"' in capsys.readouterr().out

@@ -22,7 +22,7 @@ class PacedLife(Life):
     history: PacedHistory
 
     def terms(self, sink: Sink) -> Terms:
-        return Terms(sink.release, together=self.history.chance.random() < 0.6)
+        return Terms(sink.release, together=self.history.chance.random() < 0.8)
 
     def deliver(self, sink: str, first: int, last: int) -> None:
         super().deliver(sink, first, last)
@@ -61,7 +61,7 @@ def _at_once(self: Releaser, sink: str, done: int, plain: Callable[..., bool] = 
 
 
 MUTATIONS: dict[str, tuple[Callable[[], Any], int]] = {
-    "what an earlier run meant to deliver as one is forgotten": (lambda: patch.object(Releaser, "_left_over", _forgotten), 0),
-    "an intent for several epochs need not be synced": (lambda: patch.object(Releaser, "_is_recorded", _on_the_remote), 0),
+    "what an earlier run meant to deliver as one is forgotten": (lambda: patch.object(Releaser, "_left_over", _forgotten), 56),
+    "an intent for several epochs need not be synced": (lambda: patch.object(Releaser, "_is_recorded", _on_the_remote), 350),
     "what a run finds undelivered goes as one": (lambda: patch.object(Releaser, "_intend", _at_once), 0),
 }

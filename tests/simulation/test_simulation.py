@@ -19,7 +19,7 @@ from .world import Broken
 HISTORIES = 1_250
 CHANGING = 200
 RESCALED = 100
-PACED = 100
+PACED = 60
 
 
 @pytest.mark.slow
@@ -89,7 +89,7 @@ def test_the_contract_holds_when_sinks_get_several_epochs_as_one() -> None:
         except Exception as error:
             broken.append(f"seed {seed}: {type(error).__name__}: {error}")
     assert not broken, "\n".join(broken[:5])
-    assert together > PACED
+    assert together > PACED // 2
 
 
 @pytest.mark.parametrize("name", PACE_MUTATIONS)

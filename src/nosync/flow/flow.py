@@ -13,12 +13,11 @@ from pyspark.sql.types import StructType
 
 from nosync.bridge.declaring import Declaring
 from nosync.bridge.errors import JavaError, words_of
-from nosync.bridge.frames import analyzed, declared_schema
+from nosync.bridge.frames import analyzed
 from nosync.compile.compiler import Compiler
-from nosync.compile.ledger import ledger
 from nosync.compile.refusal import check_analyzed
 from nosync.flow import actions, watermarks
-from nosync.flow.event_time import with_event_time
+from nosync.flow.declared import of_changes, of_rows
 from nosync.flow.functions import functions_of
 from nosync.flow.in_use import IN_USE, check_first_use
 from nosync.flow.names import asked, check_free, created_view
@@ -29,16 +28,15 @@ from nosync.flow.streams import Streams
 from nosync.flow.telling import telling
 from nosync.flow.words import SINK_WORDS, SOURCE_WORDS, START_WORDS, VIEW_WORDS, check_words
 from nosync.graph.copying import copied
-from nosync.graph.nodes import SourceNode
+from nosync.history.home import open as open_home
 from nosync.model.arguments import checked
 from nosync.model.bound import BoundSource, bound
-from nosync.model.columns import REASON
 from nosync.model.connectors import check_abilities, check_source
 from nosync.model.errors import Conflict, Invalid
 from nosync.model.events import Listener, Listening, listening
 from nosync.model.ladder import Keep, ladder_of
 from nosync.model.policies.log_structured import LOG_STRUCTURED
-from nosync.model.quoting import check_name, quoted
+from nosync.model.quoting import check_name
 from nosync.model.safety import Release
 from nosync.model.scaling import FIXED, FOLLOW
 from nosync.model.sink import BoundSink, Promise, Sink
@@ -48,12 +46,12 @@ from nosync.observe.introductions import flow_in_a_line
 from nosync.observe.news import logger, show_at_a_terminal
 from nosync.observe.text import in_words
 from nosync.runtime.change import OnChange, OtherSettings
+from nosync.runtime.comparison import compare
 from nosync.runtime.durability import durability_of
 from nosync.runtime.program import Program
 from nosync.runtime.rescaling import check_shards
 from nosync.runtime.run import Run
 from nosync.runtime.trigger import Given, pace_of, trigger_of
-from nosync.sources import rejection
 from nosync.sources.change_log import ChangeLog, reading_of
 from nosync.sources.fitting import fitting
 from nosync.sources.input_log import logged
@@ -63,15 +61,16 @@ from nosync.spark.session import active_or_local, checked_session
 
 
 class Flow:
-    """A named set of sources and views; the unit of running. Declare everything, then `start` it on a home.
+    """A named set of sources and views; the unit of running. Declare everything, then `start` it on a home. One that was renamed goes on
+    with its home if it says what it was called `formerly`.
 
     >>> flow = ns.Flow("shop")
     """
 
     @checked()
-    def __init__(self, name: str, spark: SparkSession | None = None) -> None:
+    def __init__(self, name: str, spark: SparkSession | None = None, formerly: str | None = None) -> None:
         check_name(name, "a flow")
-        self.name = name
+        self.name, self._formerly = name, formerly
         show_at_a_terminal()
         self.spark = checked_session(spark or active_or_local())
         self._compiler = Compiler(Declaring(self.spark), RULES, name)
@@ -138,42 +137,14 @@ class Flow:
         reading = reading.by(source.keys()) if isinstance(source, Keyed) else reading
         found = logged(fitting(bound(source), source, name, given), name, given, self.spark)
         if reading.carries_changes or (checked and not found.append_only):
-            self._change_log(ChangeLog(name, found, given, reading), watermark, stamp)
+            made = of_changes(self._compiler, self.spark, ChangeLog(name, found, given, reading), watermark, stamp)
         else:
-            self._rows(name, found, given, watermark, stamp)
+            made = of_rows(self._compiler, name, found, given, watermark, stamp)
+        self._sources[name], self._frames[name] = made.bound, made.frame
+        if made.rejected is not None:
+            self._add_view(f"{name}.rejected", made.rejected)
         self._given[name] = source
         return self._frames[name]
-
-    def _rows(self, name: str, found: BoundSource, given: StructType, watermark: tuple[str, str] | None, stamp: str | None) -> None:
-        """A source whose rows count as they are."""
-        schema, delay = with_event_time(name, given, watermark, stamp)
-        node = SourceNode(name, schema, found.append_only, time=watermark[0] if watermark else None, delay=delay, stamp=stamp)
-        self._sources[name] = found
-        self._compiler.graph.sources[name] = node
-        self._frames[name] = self._compiler.placeholder(schema, node)
-        if found.rejecting is not None:
-            self._rejected(f"{name}.rejected")
-
-    def _change_log(self, source: ChangeLog, watermark: tuple[str, str] | None, stamp: str | None) -> None:
-        """A source of changes, with the ledger that says which of them count."""
-        name = source.name
-        if stamp is not None:
-            hint = "Stamp a source that only adds rows, or pass checked=False."
-            raise Invalid(f'source "{name}" carries changes: stamp="{stamp}" is not possible', hint)
-        columns, delay = with_event_time(name, source.columns, watermark, None)
-        node = SourceNode(name, source.schema(self.spark), append_only=False, time=watermark[0] if watermark else None, delay=delay)
-        rows = ledger(self._compiler, node, source.columns, source.key)
-        self._sources[name] = source.bound()
-        self._compiler.graph.sources[name] = node
-        kept = [rows[quoted(column.name)].alias(column.name, metadata=column.metadata) for column in columns.fields]
-        self._frames[name] = rows.where(f"{REASON} is null").select(*kept)
-        self._add_view(f"{name}.rejected", rejection.refused(rows, source.columns.names))
-
-    def _rejected(self, name: str) -> None:
-        schema = declared_schema(rejection.SCHEMA)
-        node = SourceNode(name, schema, append_only=True)
-        self._compiler.graph.sources[name] = node
-        self._add_view(name, self._compiler.placeholder(schema, node))
 
     @checked(**VIEW_WORDS)
     def view(self, name: str, query: DataFrame, emit: Literal["early", "final"] = "early", late: str | None = None) -> DataFrame:
@@ -273,10 +244,17 @@ class Flow:
         return self.program().promises()
 
     @checked()
-    def explain(self, svg: str | Path | None = None) -> None:
+    def explain(self, svg: str | Path | None = None, home: str | Path | None = None) -> None:
         """Prints the graph: sources, operators, views and sinks, what each keeps and why, what an epoch costs it. `svg` names a file for
         a drawing of it. `run.explain()` adds the figures.
+
+        With a `home`, or the URL of a remote, it says what a start there would do instead: what keeps its state, what is new or has
+        changed, and why. Nothing is started, and a run that goes on there is not disturbed.
         """
+        if home is not None:
+            found = open_home(home)
+            print(compare(self.program(), found.image, found.picture))
+            return
         picture = self.program().picture()
         print(in_words(picture))
         if svg is not None:
@@ -343,7 +321,7 @@ class Flow:
         """What has been declared so far, ready to run. It is its own: running it changes nothing here, nor declaring more there."""
         graph, sources = copied(self._compiler.graph), {name: source.guarded(name) for name, source in self._sources.items()}
         program = Program(self.name, self.spark, graph, sources, dict(self._functions), dict(self._sinks))
-        return replace(program, queries=dict(self._queries), leaves=dict(self._compiler.leaves))
+        return replace(program, queries=dict(self._queries), leaves=dict(self._compiler.leaves), formerly=self._formerly)
 
     def _check_name(self, name: str) -> None:
         check_free(self.name, name, {*self._frames, *self._sinks}, self._run is not None and self._run.isActive)

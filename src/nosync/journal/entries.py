@@ -27,7 +27,8 @@ class Declared:
     `stepwise` which traces must be recomputed epoch by epoch, `unrepeatable` which cannot be at all, `records` where what those emitted is
     kept: so what a recovery would do is known without the program. `picture` is what `explain` prints of the graph, `settings` what answers
     depend on besides the input, `tables` the versions of static tables, `folders` where sources find their files,
-    `policy` how the state is protected.
+    `policy` how the state is protected. `first_name` is what the flow was called with its first start, by which targets of sinks know it;
+    empty for what it is called now.
     """
 
     flow: str
@@ -45,6 +46,7 @@ class Declared:
     tables: dict[str, str] = field(default_factory=dict)
     folders: dict[str, str] = field(default_factory=dict)
     policy: str = LOG_STRUCTURED.name
+    first_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,10 +101,14 @@ def difference(old: Declared, new: Declared) -> Difference:
     )
 
 
-def check_same_flow(old: Declared, new: Declared) -> None:
-    """Refuses a home of another flow."""
-    if old.flow != new.flow:
-        raise Invalid(f'this home belongs to flow "{old.flow}", not to "{new.flow}"', hint="Give each flow a home of its own.")
+def check_same_flow(old: Declared, new: Declared, formerly: str | None) -> None:
+    """Refuses a home of another flow, unless that is what this one was called."""
+    if old.flow not in (new.flow, formerly):
+        raise Invalid(
+            f'this home belongs to flow "{old.flow}", not to "{new.flow}"',
+            hint="Give each flow a home of its own. If this is the same flow, which has another name now, say so: "
+            f'ns.Flow("{new.flow}", formerly="{old.flow}").',
+        )
 
 
 def check_settings(old: Mapping[str, str], new: Mapping[str, str], accepted: OtherSettings) -> None:
@@ -127,5 +131,6 @@ def check_choice(found: Difference, on_change: OnChange, epoch: Epoch) -> None:
         raise Invalid(
             f"the program has changed since epoch {epoch}: {found}",
             hint=f'Pass on_change="rebuild" to compute what is new or changed from the input of epochs 1 to {epoch} ({keeping}), '
-            'on_change="discard" to let it begin empty with the next epoch, or use a new home. The state of what is gone is dropped.',
+            'on_change="discard" to let it begin empty with the next epoch, or use a new home. The state of what is gone is dropped. '
+            "flow.explain(home=...) says why, part by part.",
         )

@@ -35,7 +35,6 @@ class LayerChanges:
 
     spark: SparkSession
     home: str
-    flow: str
     epoch: Epoch
     columns: StructType
     pieces: tuple[tuple[LayerInfo, ...], ...]
@@ -71,10 +70,12 @@ class LayerOutlet:
         self.program, self.journal, self.home = program, journal, home
         self._open: dict[str, Sink] = {}
         self._called = {name: threading.Lock() for name in program.sinks}
+        declared = journal.image.declared
+        known_as = (declared.first_name or declared.flow) if declared else program.name
         try:
             for name, found in program.sinks.items():
                 with user_code(f'sink "{name}" cannot be opened', hint=AGAIN):
-                    found.sink.open(journal.run, Identity(program.name, name, journal.image.history))
+                    found.sink.open(journal.run, Identity(known_as, name, journal.image.history))
                 self._open[name] = found.sink
         except BaseException:
             with suppress(NosyncError):  # what went wrong first is what matters
@@ -105,7 +106,7 @@ class LayerOutlet:
         with self.journal.lock:
             shards = self.journal.image.traces.get(node.trace, {})
             layers = {shard: _newest(shards[shard], first, last) for shard in sorted(shards)}
-        changes = LayerChanges(self.program.spark, self.home, self.program.name, last, node.schema, tuple(_apart(layers)))
+        changes = LayerChanges(self.program.spark, self.home, last, node.schema, tuple(_apart(layers)))
         hint = f"The epoch will be delivered again. {AGAIN}"
         with self._called[sink]:
             if (target := self._open.get(sink)) is None:

@@ -38,7 +38,7 @@ class Program:
     """A declared flow. `functions` maps the names of Python functions to the views that call them. `on_other_settings`: whether it goes on
     where answers may come out differently than before. `keep`: which epochs it keeps, None for as before; `policy`: how its
     state is protected; `scaling`: how many shards it shall have; `listeners` hear what its runs do. `queries` are those of its views, over
-    placeholders that `leaves` know by number.
+    placeholders that `leaves` know by number. `formerly`: what the flow was called before.
     """
 
     name: str
@@ -54,6 +54,7 @@ class Program:
     listeners: tuple[Listening, ...] = ()
     queries: Mapping[str, DataFrame] = field(default_factory=dict)
     leaves: Mapping[int, Node] = field(default_factory=dict)
+    formerly: str | None = None
 
     def declaration(self, shards: int, retired: Iterable[str] = ()) -> Declared:
         """What the journal records of the program, and compares it by."""
@@ -89,7 +90,8 @@ class Program:
         """What taking over from another program means. This one has its names."""
         gone = set(old.fingerprints) - {name_of(node) for node, _ in self._states()}
         left_behind = set(old.feeders) - set(feeders(self.graph))
-        declaration = self.declaration(shards, {*old.retired, *gone, *left_behind})
+        first_name = old.first_name or (old.flow if old.flow != self.name else "")
+        declaration = replace(self.declaration(shards, {*old.retired, *gone, *left_behind}), first_name=first_name)
         found = difference(old, declaration)
         fresh = [node for node, _ in self._states() if name_of(node) in found.fresh]
         every = frozenset(shard_ranges(shards))

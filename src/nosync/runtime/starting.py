@@ -126,7 +126,7 @@ def _change(program: Program, image: Image, shards: int | None, on_change: OnCha
         return None
     program = program.named_after(image.declared)
     change = program.change(image.declared, shards or image.declared.shards)
-    check_same_flow(image.declared, change.declaration)
+    check_same_flow(image.declared, change.declaration, program.formerly)
     check_settings(image.declared.settings, change.declaration.settings, program.on_other_settings)
     if change.difference and image.epoch:
         check_choice(change.difference, on_change, image.epoch)
