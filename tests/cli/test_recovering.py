@@ -49,6 +49,12 @@ def test_without_a_terminal_a_line_reports_of_each_shard(capsys) -> None:
     assert capsys.readouterr().out == "recovered to epoch 7: 4 files fetched from the remote (2.0 KiB of layers)\n"
 
 
+def test_a_rebuild_says_how_far_it_is_by_tenths(capsys) -> None:
+    steps = [Recovery("rebuilding items", 0, 2, tasks_done=done, tasks=20) for done in (0, 1, 3, 4, 19)]
+    lines = shown([*steps, None], terminal=False).splitlines()
+    assert lines == [f"recovering: 0 of 2 shards, {part}% (rebuilding items)" for part in (0, 15, 20, 95)]
+
+
 def test_a_terminal_has_a_bar(capsys) -> None:
     assert "1 of 2 shards, 1.0 of 2.0 KiB" in shown([*STEPS, None], terminal=True)
 

@@ -29,6 +29,7 @@ def test_what_is_no_status_says_nothing(content: bytes | None) -> None:
         (Recovery("looking"), "looking"),
         (Recovery("fetching", 3, 12, int(1.2 * 2**30), 4 * 2**30), "3 of 12 shards, 1.2 of 4.0 GiB (fetching)"),
         (Recovery("rebuilding", 0, 2), "0 of 2 shards (rebuilding)"),
+        (Recovery("rebuilding", 0, 2, tasks_done=3, tasks=12), "0 of 2 shards, 25% (rebuilding)"),
     ],
 )
 def test_recovery_in_words(recovery: Recovery, words: str) -> None:

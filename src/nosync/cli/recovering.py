@@ -57,7 +57,7 @@ class RecoveryDisplay:
         if self._screen.is_terminal:
             progress, task = self._bar = self._bar or self._started()
             progress.update(task, completed=recovery.part, description=f"recovering: {recovery}")
-        elif self._shown is None or self._shown.shards_done != recovery.shards_done:
+        elif self._shown is None or _steps(self._shown) != _steps(recovery):
             self._screen.print(f"recovering: {recovery}", markup=False, highlight=False)
             self._shown = recovery
 
@@ -65,6 +65,11 @@ class RecoveryDisplay:
         progress = Progress(BarColumn(), TextColumn("{task.description}", markup=False), console=self._screen, transient=True)
         progress.start()
         return progress, progress.add_task("recovering", total=1.0)
+
+
+def _steps(recovery: Recovery) -> tuple[int, int]:
+    """What makes a new line: a shard more, or a tenth of the tasks."""
+    return recovery.shards_done, int(10 * recovery.part) if recovery.tasks else 0
 
 
 def in_words(recovered: Recovered) -> str:

@@ -20,7 +20,7 @@ Phase = Literal["starting", "recovering", "running", "stopping", "stopped", "fai
 @dataclass(frozen=True, slots=True)
 class Recovery:
     """How far coming back is: `what` is being done, how many of the shards to restore are whole, and how many of their bytes are there.
-    A shard of each trace counts for itself.
+    A shard of each trace counts for itself. What is rebuilt counts tasks of Spark's, or epochs where those are taken one by one.
     """
 
     what: str
@@ -28,14 +28,19 @@ class Recovery:
     shards: int = 0
     bytes_done: int = 0
     bytes: int = 0
+    tasks_done: int = 0
+    tasks: int = 0
 
     @property
     def part(self) -> float:
         """From 0 to 1."""
+        if self.tasks:
+            return self.tasks_done / self.tasks
         return self.bytes_done / self.bytes if self.bytes else self.shards_done / self.shards if self.shards else 0.0
 
     def __str__(self) -> str:
         figures = [f"{self.shards_done:,} of {self.shards:,} shards"] if self.shards else []
+        figures += [f"{self.part:.0%}"] if self.tasks else []
         figures += [size_of(self.bytes_done, self.bytes)] if self.bytes else []
         return f"{', '.join(figures)} ({self.what})" if figures else self.what
 

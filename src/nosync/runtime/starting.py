@@ -196,7 +196,7 @@ class Starting:
         recovered = self._recover(report)
         if recovered.rolled_back:
             self.start_sources()
-        taking = Taking(self.journal, self.disk, self.remote, self.engine, report)
+        taking = Taking(self.journal, self.disk, self.remote, self.engine, report, self.engine)
         takeover = taking.take_over(self.change, self.on_change) if self.change else Takeover()
         self._declare_policy()
         self._declare_keep()

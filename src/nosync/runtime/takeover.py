@@ -5,7 +5,9 @@ Rebuilding goes the way of recovery: all epochs as one job that writes the trace
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 from nosync.journal.entries import Declared, Opened, TakenOver
 from nosync.journal.image import RECENT, Image
@@ -21,6 +23,7 @@ from nosync.model.store import Disk, Remote
 from nosync.model.watermark import newest
 from nosync.recovery.restore import Report
 from nosync.runtime.change import Difference, OnChange, base
+from nosync.runtime.watching import Watched, reporting
 from nosync.state.cover import cover
 from nosync.tiers.host import HostTier
 
@@ -91,6 +94,7 @@ class Taking:
     remote: Remote | None
     engine: Engine
     report: Report
+    watched: Watched | None = None
 
     def take_over(self, change: Change, on_change: OnChange) -> Takeover:
         epoch, found = self.journal.image.epoch, change.difference
@@ -114,19 +118,25 @@ class Taking:
         known = [entry for entry in openings(reader, self.journal.base, self.journal.after(self.journal.base)) if entry.epoch <= epoch]
         self._fetch(known)
         if not change.stepwise:
-            return self.engine.compute(known, lambda trace: {}, change.targets).layers, []
+            with self._watching(change, names, epoch):
+                return self.engine.compute(known, lambda trace: {}, change.targets).layers, []
         made: list[LayerInfo] = []
         seen: dict[Epoch, dict[str, int]] = {NO_EPOCH: {}}  # after each epoch
         for entry in known:
-            self._report(change, f"rebuilding {names}, epoch {entry.epoch} of {epoch}")
+            self._report(change, f"rebuilding {names}, epoch {entry.epoch} of {epoch}", entry.epoch - 1, epoch)
             outcome = self.engine.compute([entry], _as_of(made, entry.epoch - 1), change.upstream, lambda epoch: seen.get(epoch - 1, {}))
             made += outcome.layers
             seen[entry.epoch] = newest(seen[entry.epoch - 1], outcome.seen)
         times = [(number, found) for number, found in seen.items() if found]
         return tuple(layer for layer in made if layer.trace in change.targets), times[-RECENT:]
 
-    def _report(self, change: Change, what: str) -> None:
-        self.report(Recovery(what, shards=sum(map(len, change.targets.values()))))
+    def _report(self, change: Change, what: str, done: int = 0, tasks: int = 0) -> None:
+        self.report(Recovery(what, shards=sum(map(len, change.targets.values())), tasks_done=done, tasks=tasks))
+
+    def _watching(self, change: Change, names: str, epoch: Epoch) -> AbstractContextManager[None]:
+        """One job for all epochs may take long: it says how far it is, and is given up when the run shall stop."""
+        what = f"rebuilding {names} from epochs 1 to {epoch}"
+        return reporting(self.watched, partial(self._report, change, what)) if self.watched is not None else nullcontext()
 
     def _fetch(self, entries: Sequence[Opened]) -> None:
         """Input of ours that a lost disk took along."""

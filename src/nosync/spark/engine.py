@@ -217,7 +217,24 @@ class SparkEngine:
         job = Job(openings[0].epoch, openings[-1].epoch, tuple(sorted(targets or ())))
         names = [*self.program.graph.views, *self.program.graph.sinks]
         views = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
-        self.session.sparkContext.setJobGroup(job_group(self.program.name), f"{self.program.name}, {job}: {views}")
+        self.session.sparkContext.setJobGroup(self._group, f"{self.program.name}, {job}: {views}")
+
+    @property
+    def _group(self) -> str:
+        return job_group(self.program.name)
+
+    def tasks(self) -> tuple[int, int]:
+        """How many tasks of the job that is running now are done, of how many. May be asked from any thread."""
+        tracker = self.session.sparkContext.statusTracker()
+        jobs = [found for job in tracker.getJobIdsForGroup(self._group) if (found := tracker.getJobInfo(job)) and found.status == "RUNNING"]
+        stages = [tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds]
+        known = [stage for stage in stages if stage is not None]
+        to_come = (len(stages) - len(known)) * self.setting.shards
+        return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known) + to_come
+
+    def give_up(self) -> None:
+        """The job that is running now fails. May be called from any thread."""
+        self.session.sparkContext.cancelJobGroup(self._group)
 
     def _arrivals(self, name: str, openings: Sequence[Opened]) -> DataFrame:
         """The rows of a source, with the time of their arrival where it is asked for, their event time observed on the way."""
