@@ -26,10 +26,10 @@ from nosync.flow.preview import Preview
 from nosync.flow.statements import check_statement
 from nosync.flow.streams import Streams
 from nosync.flow.telling import telling
-from nosync.flow.words import SINK_WORDS, SOURCE_WORDS, START_WORDS, VIEW_WORDS, check_words
+from nosync.flow.words import EXPLAIN_WORDS, SINK_WORDS, SOURCE_WORDS, SQL_WORDS, START_WORDS, VIEW_WORDS, check_words
 from nosync.graph.copying import copied
 from nosync.history.home import open as open_home
-from nosync.model.arguments import checked
+from nosync.model.arguments import checked, public
 from nosync.model.bound import BoundSource, bound
 from nosync.model.connectors import check_abilities, check_source
 from nosync.model.errors import Conflict, Invalid
@@ -41,7 +41,7 @@ from nosync.model.safety import Release
 from nosync.model.scaling import FIXED, FOLLOW
 from nosync.model.sink import BoundSink, Promise, Sink
 from nosync.model.source import Keyed, Source
-from nosync.observe.drawing import drawn
+from nosync.observe.drawing import drawn, write_drawing
 from nosync.observe.introductions import flow_in_a_line
 from nosync.observe.news import logger, show_at_a_terminal
 from nosync.observe.text import in_words
@@ -60,6 +60,7 @@ from nosync.spark.operators import RULES
 from nosync.spark.session import active_or_local, checked_session
 
 
+@public
 class Flow:
     """A named set of sources and views; the unit of running. Declare everything, then `start` it on a home. One that was renamed goes on
     with its home if it says what it was called `formerly`.
@@ -69,7 +70,9 @@ class Flow:
 
     @checked()
     def __init__(self, name: str, spark: SparkSession | None = None, formerly: str | None = None) -> None:
-        check_name(name, "a flow")
+        for called in (name, formerly):
+            if called is not None:
+                check_name(called, "a flow")
         self.name, self._formerly = name, formerly
         show_at_a_terminal()
         self.spark = checked_session(spark or active_or_local())
@@ -184,7 +187,7 @@ class Flow:
         taken = {view, *self._frames, *self._sinks}
         return self._streams.replaced(query, taken, lambda name, leaf: self.source(name, stream_of(leaf)))
 
-    @checked()
+    @checked(**SQL_WORDS)
     def sql(self, statement: str) -> DataFrame:
         """A query over sources, views and the session's own tables; `create view NAME as ...` declares a view."""
         check_statement(statement)
@@ -226,6 +229,8 @@ class Flow:
         """
         if not isinstance(query, DataFrame):
             raise Invalid(f"flow.preview was given a {type(query).__name__}, not a DataFrame", hint="Pass the DataFrame of a query.")
+        if rows < 1:
+            raise Invalid(f"flow.preview: rows={rows} would show nothing", hint="Pass 1 or more.")
         check_analyzed(analyzed(query), "preview")
         return Preview(self._compiler, self._given, self._queries).of(query).limit(rows)
 
@@ -243,8 +248,8 @@ class Flow:
         """What each sink's output promises after a failure, and why."""
         return self.program().promises()
 
-    @checked()
-    def explain(self, svg: str | Path | None = None, home: str | Path | None = None) -> None:
+    @checked(**EXPLAIN_WORDS)
+    def explain(self, *, svg: str | Path | None = None, home: str | Path | None = None) -> None:
         """Prints the graph: sources, operators, views and sinks, what each keeps and why, what an epoch costs it. `svg` names a file for
         a drawing of it. `run.explain()` adds the figures.
 
@@ -258,7 +263,7 @@ class Flow:
         picture = self.program().picture()
         print(in_words(picture))
         if svg is not None:
-            Path(svg).write_text(drawn(picture))
+            write_drawing(svg, drawn(picture))
 
     @checked(**START_WORDS)
     def start(
@@ -314,7 +319,7 @@ class Flow:
         wanted = trigger_of(trigger)
         with IN_USE.by(self.name, self._given) as use, telling(self.name, self._listeners, quiet, metrics_port) as listeners:
             program = replace(program, listeners=listeners)
-            self._run = use.run = Run(program, Path(home), shards, wanted, durability, on_change)
+            self._run = use.run = Run(program, Path(home).expanduser(), shards, wanted, durability, on_change)
         return self._run
 
     def program(self) -> Program:
@@ -324,4 +329,4 @@ class Flow:
         return replace(program, queries=dict(self._queries), leaves=dict(self._compiler.leaves), formerly=self._formerly)
 
     def _check_name(self, name: str) -> None:
-        check_free(self.name, name, {*self._frames, *self._sinks}, self._run is not None and self._run.isActive)
+        check_free(self.name, name, {*self._frames, *self._sinks}, self._run is not None and self._run.isActive, self.spark)

@@ -14,7 +14,8 @@ from nosync.flow.statements import not_valid
 from nosync.model.errors import Conflict, Invalid
 from nosync.model.quoting import check_name, quoted
 
-CREATE = re.compile(r"\s*create\s+(?:or\s+replace\s+)?(?:temp(?:orary)?\s+)?view\s+(`[^`]+`|[\w.]+)\s+as\s+(.*)", re.IGNORECASE | re.DOTALL)
+WITH_WORDS = r"\s*create\s+(?:or\s+replace\s+)?(?:temp(?:orary)?\s+)?view\s+(?:if\s+not\s+exists\s+)?"
+CREATE = re.compile(WITH_WORDS + r"(`[^`]+`|[\w.]+)\s+as\s+(.*)", re.IGNORECASE | re.DOTALL)
 
 
 def created_view(statement: str) -> tuple[str, str] | None:
@@ -34,7 +35,7 @@ def visible(spark: SparkSession, frames: Mapping[str, DataFrame]) -> Iterator[No
     """The frames as temporary views; views of the user's with the same names are put back afterwards. Names that differ by case alone
     are left out where SQL does not distinguish them: better no answer than that of the other.
     """
-    if str(spark.conf.get("spark.sql.caseSensitive")).lower() != "true":
+    if not _distinguishes_case(spark):
         counts = Counter(name.lower() for name in frames)
         frames = {name: frame for name, frame in frames.items() if counts[name.lower()] == 1}
     hidden = {name: spark.table(quoted(name)) for name in frames if "." not in name and has_temporary_view(spark, name)}
@@ -49,6 +50,10 @@ def visible(spark: SparkSession, frames: Mapping[str, DataFrame]) -> Iterator[No
             frame.createOrReplaceTempView(quoted(name))
 
 
+def _distinguishes_case(spark: SparkSession) -> bool:
+    return str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true"
+
+
 def asked(spark: SparkSession, statement: str, frames: Mapping[str, DataFrame]) -> DataFrame:
     """A query in SQL over the frames and the session's own tables."""
     with visible(spark, mentioned(statement, frames)), no_traces_logged():
@@ -58,11 +63,15 @@ def asked(spark: SparkSession, statement: str, frames: Mapping[str, DataFrame]) 
             raise not_valid(statement, words_of(error), frames) from None
 
 
-def check_free(flow: str, name: str, taken: Collection[str], running: bool) -> None:
+def check_free(flow: str, name: str, taken: Collection[str], running: bool, spark: SparkSession) -> None:
     """Whether something more may be declared under a name."""
     if running:
         hint = 'Stop the run, declare, and start again on the same home with on_change="rebuild".'
         raise Conflict(f'flow "{flow}" is running: "{name}" would lack all rows before', hint=hint)
     check_name(name, "a source, view or sink")
+    other = next((one for one in taken if one != name and one.lower() == name.lower()), None)
+    if other is not None and not _distinguishes_case(spark):
+        hint = "Choose another name: SQL does not distinguish these two."
+        raise Invalid(f'flow "{flow}" already has "{other}", which differs from "{name}" in case alone', hint=hint)
     if name in taken:
         raise Invalid(f'flow "{flow}" already has a source, view or sink "{name}"', hint="Choose another name.")

@@ -24,6 +24,15 @@ VIEW_WORDS = {
     "df": "The query comes second: flow.view(name, df).",
     "sql": 'Write flow.sql("create view NAME as select ...").',
 }
+EXPLAIN_WORDS = {
+    "extended": "Leave it out: flow.explain() prints all there is.",
+    "mode": "Leave it out: flow.explain() prints all there is.",
+    "path": "Pass svg= for a drawing, or home= for what a start there would do.",
+}
+SQL_WORDS = {
+    "args": "Write the values into the statement: a flow declares its queries once.",
+    "sqlQuery": "The statement comes first: flow.sql(\"select ...\").",
+}
 SINK_WORDS = {
     "name": 'The name comes first: flow.sink("name", df, ns.parquet("out")).',
     "outputMode": OUTPUT_MODE,
@@ -57,5 +66,7 @@ def check_words(home: object, on_change: str, on_other_settings: str) -> None:
         raise Invalid(f'on_change="{on_change}" is not known', hint='Pass "refuse", "rebuild" or "discard".')
     if on_other_settings not in ("refuse", "accept"):
         raise Invalid(f'on_other_settings="{on_other_settings}" is not known', hint='Pass "refuse" or "accept".')
+    if str(home) in ("", "."):
+        raise Invalid(f'home="{home}" names no folder of its own', hint='Pass one that is empty or not there yet: home="state/shop".')
     if "://" in str(home):
         raise Invalid(f'home="{home}" is no folder of this machine', hint=f'Pass a local folder, and remote="{home}" beside it.')

@@ -22,7 +22,7 @@ from nosync.journal.image import Image
 from nosync.journal.names import INPUT, RECORDS
 from nosync.journal.past import TieredReader, openings, past_records
 from nosync.journal.record import NOT_OURS, Record
-from nosync.model.arguments import checked, did_you_mean
+from nosync.model.arguments import checked, did_you_mean, public
 from nosync.model.errors import Corrupt, Invalid, NotInHistory, reading
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, epochs
 from nosync.model.layers import Covers, LayerInfo
@@ -54,8 +54,10 @@ def open(home: str | Path) -> "Home":
     >>> ns.open("state/shop").views
     ('spend',)
     """
+    if str(home) in ("", "."):
+        raise Invalid(f'home="{home}" names no home of a flow', hint=HOMES)
     if "://" not in str(home):
-        return Home(Path(home))
+        return Home(Path(home).expanduser())
     folder = Path(tempfile.mkdtemp(prefix="nosync-"))
     opened = Home(folder, open_remote(str(home)), alone=True)
     weakref.finalize(opened, shutil.rmtree, folder, ignore_errors=True)
@@ -65,6 +67,7 @@ def open(home: str | Path) -> "Home":
 KNOWN_COVERS, OPEN_LAYERS = 256, 4096
 
 
+@public
 class Home:
     """What a flow has left in its home. With a `remote`, layers that only that has are fetched as they are read; where it stands `alone`,
     the folder is no more than a place for them.
@@ -183,6 +186,8 @@ class Home:
         self._hold()
         record, first, last = self.record(name), self.resolve(since) or NO_EPOCH, self.resolve(until)
         last = self.epoch if last is None else last
+        if first > last:
+            raise Invalid(f"epoch {first}, after which changes are asked for, comes after epoch {last}", hint="Pass since= before until=.")
         for epoch in (epoch for epoch in (first, last) if epoch):
             self.covers(name, epoch)  # refuses what is not kept
         begun = self.image.begun.get(record.trace)

@@ -10,6 +10,7 @@ from nosync.history.reader import of_groups, repeated, rows
 from nosync.history.record import ViewRecord
 from nosync.kernels.accumulate import state_of
 from nosync.kernels.xxhash64 import hash_columns, hashable
+from nosync.model.arguments import public
 from nosync.model.errors import Invalid, reading
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 FITS = "Its layers do not fit what the journal says of it. `nosync fsck HOME` says what is there."
 
 
+@public
 class StoredView:
     """The rows of a view as of `epoch`. Whatever takes Arrow data takes it as it is, and it has the methods of a `pyarrow.Table` (which
     then reads all of it); `get` and `where` read no more than they must.

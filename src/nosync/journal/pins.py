@@ -4,10 +4,12 @@ from nosync.journal.entries import Pinned, Unpinned
 from nosync.journal.journal import Journal
 from nosync.model.errors import Invalid, NotInHistory
 from nosync.model.identifiers import Epoch
+from nosync.model.quoting import check_name
 
 
 def pin(journal: Journal, name: str, epoch: Epoch) -> None:
     """From here on the epoch is held. `NotInHistory` where it is not kept any more, or not there yet."""
+    check_name(name, "a pin")
     with journal.lock:
         image = journal.image
         if image.pins.get(name) == epoch:

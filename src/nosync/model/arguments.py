@@ -11,7 +11,7 @@ from functools import cache, wraps
 from inspect import Parameter, Signature, signature
 from numbers import Integral, Real
 from reprlib import Repr
-from types import NoneType, UnionType
+from types import FunctionType, NoneType, UnionType
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from nosync.model.errors import Invalid
@@ -61,6 +61,14 @@ def checked(**elsewhere: str) -> Callable[[Callable[Given, Found]], Callable[Giv
     return decorate
 
 
+def public(kind: type[Found]) -> type[Found]:
+    """Decorates a class: each of its public methods is a checked call."""
+    for name, found in list(vars(kind).items()):
+        if not name.startswith("_") and isinstance(found, FunctionType) and not hasattr(found, "__wrapped__"):
+            setattr(kind, name, checked()(found))
+    return kind
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """The known word that was probably meant; empty where none is near."""
     by_lower = {one.lower(): one for one in known}
@@ -79,7 +87,7 @@ def _called(function: Callable[..., Any]) -> str:
     owner, _, name = function.__qualname__.rpartition(".")
     if not owner:
         return f"ns.{name}"
-    return f"ns.{owner}" if name == "__init__" else f"{owner.lower()}.{name}"
+    return f"ns.{owner}" if name == "__init__" else f"{owner.removeprefix('Stored').lower()}.{name}"
 
 
 def _misfit(called: str, known: Signature, given: tuple[Any, ...], named: Mapping[str, Any], elsewhere: Mapping[str, str]) -> Invalid:
@@ -136,6 +144,8 @@ def _check_of(hint: Any) -> tuple[str, Fits] | None:
         return None
     if issubclass(sort, os.PathLike):
         return CHECKED[os.PathLike]
+    if issubclass(sort, Mapping):
+        return CHECKED[dict]
     if sort.__module__ == "collections.abc":
         return "a list", lambda value: isinstance(value, sort)
     return f"a {sort.__name__}", lambda value: isinstance(value, sort)

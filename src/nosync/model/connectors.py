@@ -13,6 +13,10 @@ from nosync.model.errors import Invalid, Refused
 from nosync.model.sink import Fencing, Guarantee, Promise
 from nosync.model.source import ABILITIES
 
+READERS = {
+    "DataStreamReader": 'Call its load(): spark.readStream.format("rate").load().',
+    "DataFrameReader": 'Pass ns.files("in", format="csv", schema="..."): files that come are read, each once.',
+}
 SEE = "docs/extending.md shows a whole one."
 
 
@@ -23,6 +27,9 @@ def check_source(name: str, source: Any) -> None:
     if type(source).__name__ == "DataFrame":
         hint = "Tables that stay as they are need no source: use the DataFrame in queries. What grows is read by ns.files and its like."
         raise Invalid(f'source "{name}" is a DataFrame, which has no declare()', hint=hint)
+    if type(source).__name__ in READERS:
+        hint = READERS[type(source).__name__]
+        raise Invalid(f'source "{name}" is a {type(source).__name__}, which has yet to load something', hint=hint)
     if isinstance(source, list | tuple):
         hint = 'Rows of the program go through ns.memory("user string, ..."): its add(rows).'
         raise Invalid(f'source "{name}" is a {type(source).__name__} of rows, not a source', hint=hint)

@@ -1,9 +1,11 @@
 """A flow's graph as an SVG document: sources on the left, views and sinks on the right, each box with what it keeps and costs."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from textwrap import wrap
 from xml.sax.saxutils import escape
 
+from nosync.model.errors import Invalid
 from nosync.model.picture import Box, Figures, Picture
 from nosync.observe.layout import Layout, Place, laid_out
 from nosync.observe.text import NO_FIGURES, counted, visible
@@ -19,6 +21,14 @@ COLOURS = {
 STYLE = """text { font-family: 'Helvetica Neue', Arial, sans-serif; font-size: 12px; fill: #333 }
 .title { font-weight: bold; font-size: 13px; fill: #111 } .kind { font-size: 11px; fill: #666 } .now { fill: #0b5394 }
 .edge { fill: none; stroke: #888; stroke-width: 1.4 }"""
+
+
+def write_drawing(path: str | Path, document: str) -> None:
+    """Into a file; `Invalid` where there can be none."""
+    try:
+        Path(path).write_text(document)
+    except OSError as error:
+        raise Invalid(f'svg="{path}" cannot be written: {error.strerror}', hint="Pass a file in a folder that is there.") from None
 
 
 def drawn(picture: Picture, figures: Mapping[str, Figures] = NO_FIGURES) -> str:

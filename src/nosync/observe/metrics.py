@@ -41,8 +41,9 @@ class Metrics:
         self._bytes = client.Gauge("nosync_state_bytes", "The newest state.", ["flow", "operator"], **common)
         try:
             self._server, self._thread = client.start_http_server(port, registry=self.registry)
-        except OSError as error:
-            raise Invalid(f"metrics_port={port} cannot be used: {error.strerror or error}", hint="Pass another port.") from None
+        except (OSError, OverflowError) as error:
+            words = getattr(error, "strerror", None) or error
+            raise Invalid(f"metrics_port={port} cannot be used: {words}", hint="Pass another port, 0 for any that is free.") from None
         self.port: int = self._server.server_address[1]
 
     def __call__(self, event: Event) -> None:

@@ -14,8 +14,8 @@ from nosync.history.status import recorded_safe, status_of
 from nosync.journal.entries import Keeping
 from nosync.journal.names import INPUT
 from nosync.journal.pins import pin, unpin
-from nosync.model.arguments import checked
-from nosync.model.errors import Conflict, NosyncError
+from nosync.model.arguments import checked, public
+from nosync.model.errors import Conflict, Invalid, NosyncError
 from nosync.model.identifiers import Epoch
 from nosync.model.ladder import Keep, ladder_of
 from nosync.model.moment import At
@@ -23,7 +23,7 @@ from nosync.model.progress import Progress
 from nosync.model.sink import Promise
 from nosync.model.status import Status
 from nosync.model.why import Why
-from nosync.observe.drawing import drawn
+from nosync.observe.drawing import drawn, write_drawing
 from nosync.observe.figures import figures_of, rows_kept
 from nosync.observe.introductions import status_as_html, status_in_a_line
 from nosync.observe.text import in_words, ways_in_words
@@ -43,6 +43,7 @@ from nosync.store.homes import refuse_remote_at_home
 from nosync.store.objects import open_remote
 
 
+@public
 class Run:
     """A flow that is running. Leaving it as a context manager stops it after the epoch under way.
 
@@ -218,6 +219,8 @@ class Run:
         """What the rows of a view with these values come from: epochs, slices of sources, and at most `most` input rows of each source, as
         far as the input is kept. `values` of columns that group or join say most.
         """
+        if most < 1:
+            raise Invalid(f"run.why: most={most} would show no row", hint="Pass 1 or more.")
         home = self._opened()
         epoch = home.resolve(at)
         return why(self._program, self._starting.engine, home, name, values, home.epoch if epoch is None else epoch, most)
@@ -262,7 +265,7 @@ class Run:
             raise Conflict("the run has ended", hint)
         return stepping.rescaling.ask(shards)
 
-    def explain(self, svg: str | Path | None = None) -> None:
+    def explain(self, *, svg: str | Path | None = None) -> None:
         """Prints the graph as `flow.explain` does, with rows, layers, bytes and milliseconds of each state. `svg`: a file for a drawing."""
         picture, stepping = self._program.picture(), self._loop.ready()
         with stepping.journal.lock:
@@ -271,7 +274,7 @@ class Run:
         if ways := ways_in_words([progress["way"] for progress in self.recentProgress]):
             print(f"\n{ways}")
         if svg is not None:
-            Path(svg).write_text(drawn(picture, figures))
+            write_drawing(svg, drawn(picture, figures))
 
     def processAllAvailable(self) -> None:  # noqa: N802 (PySpark's name)
         """Waits until all input that is there now has been processed, and sinks have it, whatever their pace. Raises if the run failed,
@@ -299,6 +302,8 @@ class Run:
         >>> run.awaitTermination(timeout=0.01)
         False
         """
+        if timeout is not None and timeout < 0:
+            raise Invalid(f"run.awaitTermination: timeout={timeout} lies in the past", hint="Pass seconds, 0 or more.")
         self._loop.thread.join(timeout)
         self._raise()
         return None if timeout is None else not self._loop.thread.is_alive()

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from nosync.model.arguments import checked
+from nosync.model.errors import Invalid
 from nosync.model.sink import Changes, Identity, Promise
 
 
@@ -12,6 +13,8 @@ def console(numRows: int = 20) -> "Console":  # noqa: N803 (Spark's name)
 
     >>> flow.sink("screen", purchases, ns.console(numRows=5))
     """
+    if numRows < 1:
+        raise Invalid(f"ns.console: numRows={numRows} would show nothing", hint="Pass 1 or more.")
     return Console(numRows)
 
 

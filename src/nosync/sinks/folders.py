@@ -76,8 +76,13 @@ def _folder(path: str | Path, format: str, mode: str, partition_by: Columns) -> 
     if mode not in get_args(Mode):
         hint = f'{did_you_mean(mode, get_args(Mode))}Pass "changes", "append" or "state".'
         raise Invalid(f'ns.{format}: mode="{mode}" is not known', hint=hint)
+    if said in ("", "."):
+        raise Invalid(f'ns.{format}: "{said}" names no folder of its own', hint=f'Pass a folder, such as ns.{format}("out").')
     columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
-    return Folder(Path(said), format, mode, columns)
+    wrong = next((column for column in columns if not isinstance(column, str)), None)
+    if wrong is not None:
+        raise Invalid(f"ns.{format}: partitionBy={wrong!r} is no name of a column", hint='Pass names: partitionBy="day".')
+    return Folder(Path(said).expanduser(), format, mode, columns)
 
 
 @dataclass

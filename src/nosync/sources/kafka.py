@@ -57,6 +57,19 @@ TASKS = {
 }  # fmt: skip
 
 
+SPARKS = {
+    "subscribe": 'Pass the topics second: ns.kafka(servers, "orders").',
+    "subscribePattern": "Pass pattern=.",
+    "assign": "Pass topics=: all their partitions are read.",
+    "failOnDataLoss": 'Pass onDataLoss="skip", or "fail", which it does if nothing is said.',
+    "startingOffsetsByTimestamp": "Pass startingOffsets=: a time will do.",
+    "startingTimestamp": "Pass startingOffsets=: a time will do.",
+    "endingOffsets": "Leave it out: a stream has no end.",
+    "minPartitions": "Leave it out: an epoch's records are split by their number.",
+    "groupIdPrefix": "Leave it out: offsets are in the home, no group keeps them.",
+}
+
+
 @arguments.checked()
 def kafka(
     servers: str,
@@ -85,6 +98,8 @@ def kafka(
     >>> ns.kafka("broker:9092", "orders", schema="id bigint, price decimal(9,2)").topics
     ('orders',)
     """
+    for name in SPARKS.keys() & options.keys():
+        raise Invalid(f'ns.kafka has no argument "{name}"', hint=SPARKS[name])
     named = (topics,) if isinstance(topics, str) else tuple(topics or ())
     if bool(named) == bool(pattern):
         raise Invalid("ns.kafka reads topics by name, or by a pattern", hint='Pass topics="orders", or pattern="orders-.*".')
@@ -92,6 +107,10 @@ def kafka(
         raise Invalid(f"maxOffsetsPerTrigger={maxOffsetsPerTrigger} takes no records", hint="Pass 1 or more.")
     if onDataLoss not in ("fail", "skip"):
         raise Invalid(f'onDataLoss="{onDataLoss}" is not known', hint='Pass "fail" or "skip".')
+    if isolation not in ("read_committed", "read_uncommitted"):
+        raise Invalid(f'isolation="{isolation}" is not known', hint='Pass "read_committed" or "read_uncommitted".')
+    if isinstance(metadata, str):
+        metadata = (metadata,)
     if unknown := [name for name in metadata if name not in TYPES]:
         raise Invalid(f'metadata: a record has no "{unknown[0]}"', hint=f"It has {', '.join(TYPES)}.")
     config = {**settings(servers, options), "isolation.level": isolation}

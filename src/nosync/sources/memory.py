@@ -18,7 +18,7 @@ from pyspark.sql.conversion import LocalDataToArrowConversion
 from pyspark.sql.types import LongType, StructType
 
 from nosync.bridge.frames import declared_schema
-from nosync.model.arguments import checked
+from nosync.model.arguments import checked, did_you_mean
 from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid
 from nosync.model.source import Slice, Taken
@@ -65,6 +65,9 @@ class Memory:
         except PySparkException as error:
             words = str(error).strip().splitlines()[0]
             raise Invalid(f'source "{name}": the schema "{self.given}" cannot be read: {words}', hint='Write "column type, ...".') from None
+        twice = next((one for one in self.schema.names if self.schema.names.count(one) > 1), None)
+        if twice is not None:
+            raise Invalid(f'source "{name}": its schema has the column "{twice}" twice', hint="Give each column a name of its own.")
         if not self.schema.fields:
             raise Invalid(f'source "{name}": its schema has no columns', hint='Write "column type, ...".')
         return self.schema
@@ -98,6 +101,10 @@ class Memory:
             if not isinstance(row, tuple | list | dict):
                 words = f'source "{self.name}": the row {row!r} is a {type(row).__name__}'
                 raise Invalid(words, hint=f'Give a list of tuples or dicts, as [("a", 1)]: rows are {self.schema.simpleString()}.')
+            unknown = [name for name in row if name not in self.schema.names] if isinstance(row, dict) else []
+            if unknown:
+                words = f'source "{self.name}": the row {row!r} has a "{unknown[0]}", which is no column'
+                raise Invalid(words, hint=f"{did_you_mean(str(unknown[0]), self.schema.names)}Rows are {self.schema.simpleString()}.")
             if not isinstance(row, dict) and len(row) != len(self.schema):
                 words = f'source "{self.name}": the row {row!r} has {len(row)} values, not {len(self.schema)}'
                 raise Invalid(words, hint=f"Rows are {self.schema.simpleString()}.")

@@ -6,6 +6,7 @@ moved on, so the flow keeps the rows in the home, and the slot moves only when t
 protected from: until then another run reads the same changes again.
 """
 
+import re
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from nosync.sources.pgoutput import Change, Table
 from nosync.sources.postgres_columns import Column, arrow, schema_of
 from nosync.sources.postgres_slot import Slot
 
+NAME = re.compile(r"[a-z0-9_]{1,63}")
+
 
 @arguments.checked()
 def postgres(url: str, tables: Sequence[str], slot: str = "nosync", publication: str | None = None) -> "Postgres":
@@ -40,6 +43,8 @@ def postgres(url: str, tables: Sequence[str], slot: str = "nosync", publication:
     if not tables or isinstance(tables, str):
         raise Invalid("ns.postgres reads at least one table", hint='Pass tables=["orders"].')
     check_address(url, "ns.postgres")
+    if not NAME.fullmatch(slot):
+        raise Invalid(f'ns.postgres: "{slot}" is no name for a slot', hint="Use lower-case letters, digits and underscores.")
     return Postgres(Slot(url, slot, publication, tuple(table_name(table) for table in tables)))
 
 

@@ -47,6 +47,8 @@ def stream(frame: DataFrame, replayable: bool = True) -> Source:
 
     >>> ticks = flow.source("ticks", ns.stream(flow.spark.readStream.format("rate").load(), replayable=False))
     """
+    if not isinstance(frame, DataFrame):
+        raise Invalid(f"ns.stream was given a {type(frame).__name__}", hint="Pass what spark.readStream.format(...).load() returns.")
     plan = analyzed(frame)
     if not plan.isStreaming() or children(plan):
         raise Invalid("ns.stream takes what spark.readStream...load() returned", hint="Apply the query to what flow.source returns.")
