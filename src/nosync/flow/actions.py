@@ -9,11 +9,11 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from nosync.bridge.placeholders import flow_below
-from nosync.model.errors import Invalid
+from nosync.model.errors import Invalid, Refused
 
 LOOK = 'Look at the first rows with flow.preview(df).show(). For all of them: flow.view("name", df), start the flow, run.view("name").'
 SEND = 'Send what changes to a sink: flow.sink("name", df, ns.parquet("out")), or ns.foreachBatch(function).'
@@ -33,6 +33,7 @@ def listen() -> None:
         setattr(ClassicDataFrame, name, _method(name, getattr(ClassicDataFrame, name)))
     for name in PROPERTIES:
         setattr(ClassicDataFrame, name, _property(name, getattr(ClassicDataFrame, name)))
+    setattr(GroupedData, "pivot", _pivot(GroupedData.pivot))  # noqa: B010 (a method is not assigned to)
     _listening.append("done")
 
 
@@ -51,6 +52,19 @@ def _property(name: str, sparks_own: Any) -> Any:
         return sparks_own.__get__(frame, type(frame))
 
     return property(get, doc=sparks_own.__doc__)
+
+
+def _pivot(sparks_own: Callable[..., Any]) -> Callable[..., Any]:
+    """Without values, Spark would look for them in the rows: there are none, and so there would be no columns."""
+
+    @wraps(sparks_own)
+    def pivot(groups: Any, pivot_col: str, values: Any = None) -> Any:
+        if values is None and flow_below(groups._df) is not None:
+            words = f'pivot("{pivot_col}") without its values: which columns there are would depend on the rows'
+            raise Refused(words, hint=f'Name them: pivot("{pivot_col}", ["a", "b"]).')
+        return sparks_own(groups, pivot_col, values)
+
+    return pivot
 
 
 def _check(frame: DataFrame, action: str) -> None:

@@ -69,7 +69,7 @@ class Flow:
     """
 
     @checked()
-    def __init__(self, name: str, spark: SparkSession | None = None, formerly: str | None = None) -> None:
+    def __init__(self, name: str, spark: SparkSession | None = None, *, formerly: str | None = None) -> None:
         for called in (name, formerly):
             if called is not None:
                 check_name(called, "a flow")

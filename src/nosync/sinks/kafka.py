@@ -11,11 +11,13 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from nosync.clients.kafka import Brokers, library, settings
 from nosync.model import arguments
-from nosync.model.errors import Failed, Fenced, Invalid, NosyncError, Unavailable
+from nosync.model.errors import Failed, Fenced, Invalid, NosyncError, Refused, Unavailable
 from nosync.model.sink import Changes, Identity, Promise
-from nosync.sinks.kafka_messages import Form, messages
+from nosync.sinks.kafka_messages import Form, check, messages
 
 SECONDS = 30.0  # that a broker may take for a step of a transaction
 REPLACED = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
@@ -72,6 +74,16 @@ class KafkaTopic:
     @property
     def promise(self) -> Promise:
         return Promise("precise", "an epoch's messages and its number are one transaction of the broker", "atomic")
+
+    def check_query(self, sink: str, schema: pa.Schema, corrects: Sequence[str]) -> None:
+        """Whether the query has the columns, and a key where rows may go."""
+        try:
+            check(list(schema), self.form, self.what)
+        except Failed as error:
+            raise Invalid(f'sink "{sink}": {error.message}', hint=error.hint) from None
+        if corrects and not self.form.key and not self.form.changes:
+            words = f'sink "{sink}": rows of "{corrects[0]}" may go, and there is no key to say which'
+            raise Refused(words, hint="Pass key=[...], or changes=True for messages that say what goes.")
 
     def open(self, run: str, identity: Identity) -> None:
         """A broker that is out of reach now is waited for with the first epoch."""

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from nosync.clients.postgres import check_address, connected, full_name, identifier, psycopg, table_name, talking
 from nosync.model import arguments
 from nosync.model.columns import DIFF, EPOCH
-from nosync.model.errors import Failed, Fenced, Invalid, Unavailable
+from nosync.model.errors import Failed, Fenced, Invalid, Refused, Unavailable
 from nosync.model.sink import Changes, Identity, Promise
 from nosync.sinks.postgres_rows import COPY_OPTIONS, among, as_csv, column_type
 
@@ -70,6 +70,15 @@ class PostgresTable:
     @property
     def promise(self) -> Promise:
         return Promise("precise", "an epoch's rows and its number are one transaction of the database", "atomic")
+
+    def check_query(self, sink: str, schema: pa.Schema, corrects: Sequence[str]) -> None:
+        """Whether the query has the key, and one where rows may go."""
+        missing = next((name for name in self.key if name not in schema.names), None)
+        if missing is not None:
+            raise Invalid(f'sink "{sink}": key="{missing}" is no column of the query', hint=f"They are {', '.join(schema.names)}.")
+        if corrects and not self.key:
+            words = f'sink "{sink}": rows of "{corrects[0]}" may go, and there is no key to find them by'
+            raise Refused(words, hint="Pass key=[...].")
 
     def open(self, run: str, identity: Identity) -> None:
         """A database that is out of reach now is waited for with the first epoch."""

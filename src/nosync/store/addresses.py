@@ -57,7 +57,7 @@ def client_of(url: str, environment: Mapping[str, str]) -> ObjectStore:
     try:
         return cast(ObjectStore, from_url(url, client_options=options, retry_config=RETRIES))  # type: ignore[call-overload]
     except (BaseError, ValueError) as error:
-        raise Invalid(f'remote "{address_of(url)}" cannot be opened: {str(error).splitlines()[0]}', hint=POSSIBLE) from error
+        raise Invalid(f'remote "{address_of(url)}" cannot be opened: {str(error).splitlines()[0]}', hint=POSSIBLE) from None
 
 
 def folder_of(parts: SplitResult, url: str) -> Path:
