@@ -64,7 +64,7 @@ def checked(**elsewhere: str) -> Callable[[Callable[Given, Found]], Callable[Giv
 def public(kind: type[Found]) -> type[Found]:
     """Decorates a class: each of its public methods is a checked call."""
     for name, found in list(vars(kind).items()):
-        if not name.startswith("_") and isinstance(found, FunctionType) and not hasattr(found, "__wrapped__"):
+        if not name.startswith("_") and isinstance(found, FunctionType) and "__wrapped__" not in vars(found):
             setattr(kind, name, checked()(found))
     return kind
 

@@ -112,9 +112,18 @@ class Terms:
     together: bool = False
 
 
+@runtime_checkable
+class Apart(Protocol):
+    """A sink that may show epochs apart."""
+
+    @property
+    def every_epoch(self) -> bool:
+        """Whether it does: then it gets each by itself, at any pace."""
+
+
 @dataclass(frozen=True)
 class BoundSink:
-    """A sink as part of a flow. A sink with a true attribute `every_epoch` shows epochs apart: it gets each by itself at any pace."""
+    """A sink as part of a flow."""
 
     sink: Sink
     release: "Release"
@@ -122,7 +131,8 @@ class BoundSink:
 
     @property
     def terms(self) -> Terms:
-        return Terms(self.release, self.every, self.every > 0 and not getattr(self.sink, "every_epoch", False))
+        apart = isinstance(self.sink, Apart) and self.sink.every_epoch
+        return Terms(self.release, self.every, self.every > 0 and not apart)
 
 
 class Outlet(Protocol):

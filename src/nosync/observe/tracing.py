@@ -26,9 +26,11 @@ def tracing(tracer: Any = None) -> "Tracing":
             tracer = importlib.import_module("opentelemetry.trace").get_tracer("nosync")
         except ImportError:
             raise Invalid("ns.tracing needs OpenTelemetry", hint=EXTRA) from None
-    if not callable(getattr(tracer, "start_span", None)):
+    try:
+        tracer.start_span  # noqa: B018 (looked for, not called)
+    except AttributeError:
         hint = 'Pass opentelemetry.trace.get_tracer("name"), or nothing.'
-        raise Invalid(f"ns.tracing: tracer={tracer!r} has no start_span()", hint=hint)
+        raise Invalid(f"ns.tracing: tracer={tracer!r} has no start_span()", hint=hint) from None
     return Tracing(tracer)
 
 

@@ -109,6 +109,11 @@ class LakeSink:
         return self.said
 
     @property
+    def every_epoch(self) -> bool:
+        """Rows of changes say which epoch they are of."""
+        return self.mode == "changes"
+
+    @property
     def promise(self) -> Promise:
         return Promise("precise", "an epoch is one version of the table, and its number is in it", "atomic")
 
