@@ -42,8 +42,8 @@ class Metrics:
         try:
             self._server, self._thread = client.start_http_server(port, registry=self.registry)
         except (OSError, OverflowError) as error:
-            words = error.strerror if isinstance(error, OSError) else ""
-            raise Invalid(f"metrics_port={port} cannot be used: {words or error}", hint="Pass another port, 0 for any that is free.") from None
+            words = (error.strerror if isinstance(error, OSError) else "") or error
+            raise Invalid(f"metrics_port={port} cannot be used: {words}", hint="Pass another port, 0 for any that is free.") from None
         self.port: int = self._server.server_address[1]
 
     def __call__(self, event: Event) -> None:
