@@ -56,6 +56,11 @@ def test_an_example_does_what_it_says(names: dict[str, Any], name: str) -> None:
     assert not told, "".join(told)
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+WITHIN = ("Flow.program", "Run.explain", "Run.stop", "Home.schema", "Home.record", "Home.resolve", "Home.steps", "Home.openings",
+          "Home.covers", "Home.layers", "Home.bring")  # fmt: skip
+METHODS = [name for name, found in owners() if "." in name and callable(found) and name not in WITHIN]
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *METHODS])
 def test_every_public_function_has_an_example(name: str) -> None:
     assert name in EXAMPLES

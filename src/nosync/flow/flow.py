@@ -21,7 +21,7 @@ from nosync.flow.declared import of_changes, of_rows
 from nosync.flow.functions import functions_of
 from nosync.flow.in_use import IN_USE, check_first_use
 from nosync.flow.names import asked, check_free, created_view
-from nosync.flow.outputs import check_fits, check_output
+from nosync.flow.outputs import check_fits, check_output, check_preview, check_view
 from nosync.flow.preview import Preview
 from nosync.flow.statements import check_statement
 from nosync.flow.streams import Streams
@@ -70,9 +70,8 @@ class Flow:
 
     @checked()
     def __init__(self, name: str, spark: SparkSession | None = None, *, formerly: str | None = None) -> None:
-        for called in (name, formerly):
-            if called is not None:
-                check_name(called, "a flow")
+        check_name(name, "a flow")
+        check_name(name if formerly is None else formerly, "a flow")
         self.name, self._formerly = name, formerly
         show_at_a_terminal()
         self.spark = checked_session(spark or active_or_local())
@@ -159,13 +158,9 @@ class Flow:
         >>> spend = flow.view("spend", purchases.groupBy("user").agg(F.sum("price").alias("spent")))
         """
         self._check_name(name)
-        if emit not in ("early", "final"):
-            raise Invalid(f'view "{name}": emit="{emit}" is not known', hint='Pass "early" or "final".')
+        check_view(name, query, emit)
         if late is not None:
             self._check_name(late)
-        if not isinstance(query, DataFrame):
-            hint = f'Write flow.sql("create view {name} as select ...").' if isinstance(query, str) else "Pass the DataFrame of the query."
-            raise Invalid(f'view "{name}" is a {type(query).__name__}, not a DataFrame', hint=hint)
         try:
             return self._add_view(name, query, emit == "final", late)
         except (PySparkException, JavaError) as error:
@@ -189,7 +184,10 @@ class Flow:
 
     @checked(**SQL_WORDS)
     def sql(self, statement: str) -> DataFrame:
-        """A query over sources, views and the session's own tables; `create view NAME as ...` declares a view."""
+        """A query over sources, views and the session's own tables; `create view NAME as ...` declares a view.
+
+        >>> whales = flow.sql("create view whales as select user from purchases where price > 1000")
+        """
         check_statement(statement)
         name, query = created_view(statement) or ("", statement)
         found = asked(self.spark, query, self._frames)
@@ -225,18 +223,24 @@ class Flow:
     @checked()
     def preview(self, query: DataFrame, rows: int = 20) -> DataFrame:
         """The first rows of a query, answered once by Spark over the first thousand rows that each source has now. Nothing is taken from
-        the sources, nothing is kept. To see what a source or a query looks like before the flow runs: `flow.preview(purchases).show()`.
+        the sources, nothing is kept. To see what a source or a query looks like before the flow runs.
+
+        >>> flow.preview(purchases).show()
+        +----+-----+
+        |user|price|
+        +----+-----+
+        +----+-----+
+        <BLANKLINE>
         """
-        if not isinstance(query, DataFrame):
-            raise Invalid(f"flow.preview was given a {type(query).__name__}, not a DataFrame", hint="Pass the DataFrame of a query.")
-        if rows < 1:
-            raise Invalid(f"flow.preview: rows={rows} would show nothing", hint="Pass 1 or more.")
+        check_preview(query, rows)
         check_analyzed(analyzed(query), "preview")
         return Preview(self._compiler, self._given, self._queries).of(query).limit(rows)
 
     def listen(self, listener: Listener | Listening) -> None:
         """Tells a listener what runs of this flow do, from the next start on: an object with some of the methods `onStarted`, `onProgress`,
         `onIdle` and `onTerminated`, or a function. Each is given an `Event`; a slow one holds up no epoch.
+
+        >>> flow.listen(lambda event: print(event.kind, event.epoch))
         """
         found = listening(listener)
         if found is None:
@@ -245,7 +249,12 @@ class Flow:
         self._listeners.append(found)
 
     def guarantees(self) -> dict[str, Promise]:
-        """What each sink's output promises after a failure, and why."""
+        """What each sink's output promises after a failure, and why.
+
+        >>> flow.sink("out", purchases, ns.parquet("out"))
+        >>> flow.guarantees()["out"].guarantee
+        'precise'
+        """
         return self.program().promises()
 
     @checked(**EXPLAIN_WORDS)
@@ -255,6 +264,12 @@ class Flow:
 
         With a `home`, or the URL of a remote, it says what a start there would do instead: what keeps its state, what is new or has
         changed, and why. Nothing is started, and a run that goes on there is not disturbed.
+
+        >>> flow.explain(svg="flow.svg")
+        Flow "shop"
+        <BLANKLINE>
+        source purchases
+           rows   rows are only added
         """
         if home is not None:
             found = open_home(home)
@@ -304,6 +319,9 @@ class Flow:
         Any number may wait, on any host that reaches the remote (without one: the home); one of them goes on.
 
         It logs to `nosync.<flow>`, shown at a terminal unless logging is set up or `quiet=True`. `metrics_port`: figures for Prometheus.
+
+        >>> with flow.start("state/second", trigger="availableNow") as run:
+        ...     run.awaitTermination()
         """
         if not self._sources:
             raise Invalid(f'flow "{self.name}" has no source', hint="Add one with flow.source(...).")

@@ -1,4 +1,4 @@
-"""Whether what `flow.sink` is given can be an output, and the query can go to that sink: found out when it is declared."""
+"""Whether what a view, a preview or a sink is given can be one, and a query can go to its sink: found out when it is declared."""
 
 from typing import Any, get_args
 
@@ -23,6 +23,23 @@ def check_output(name: str, query: Any, sink: Any, release: str) -> None:
         raise Invalid(f'sink "{name}": release="{release}" is not known', hint='Pass "safe" or "computed".')
     check_sink(name, sink)
     check_columns(name, query.columns)
+
+
+def check_view(name: str, query: Any, emit: str) -> None:
+    """Before the query is taken over."""
+    if emit not in ("early", "final"):
+        raise Invalid(f'view "{name}": emit="{emit}" is not known', hint='Pass "early" or "final".')
+    if not isinstance(query, DataFrame):
+        hint = f'Write flow.sql("create view {name} as select ...").' if isinstance(query, str) else "Pass the DataFrame of the query."
+        raise Invalid(f'view "{name}" is a {type(query).__name__}, not a DataFrame', hint=hint)
+
+
+def check_preview(query: Any, rows: int) -> None:
+    """Before anything is asked of a source."""
+    if not isinstance(query, DataFrame):
+        raise Invalid(f"flow.preview was given a {type(query).__name__}, not a DataFrame", hint="Pass the DataFrame of a query.")
+    if rows < 1:
+        raise Invalid(f"flow.preview: rows={rows} would show nothing", hint="Pass 1 or more.")
 
 
 def check_fits(name: str, sink: Sink, node: ViewNode) -> None:

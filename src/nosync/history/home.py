@@ -176,6 +176,9 @@ class Home:
     def changes(self, name: str, since: At = None, until: At = None) -> pa.Table:
         """What the epochs after `since` (else all) up to `until` (else the newest) have added to the view and taken from it, oldest first:
         its columns with `_epoch`, `_time` and `_diff`. An epoch that is not kept counts among the next one that is.
+
+        >>> home.changes("spend").column("_diff").to_pylist()
+        [1]
         """
         record = self.record(name)
         found = [batch for step in self.steps(name, since, until) for batch in batches(record, step, self.layers)]
@@ -203,12 +206,20 @@ class Home:
         return [found[epoch] for epoch in sorted(found)]
 
     def history(self) -> pa.Table:
-        """One row an epoch: when it was opened, from which slices, rows in and out, layers and bytes, and which failures it survives."""
+        """One row an epoch: when it was opened, from which slices, rows in and out, layers and bytes, and which failures it survives.
+
+        >>> home.history().column("epoch").to_pylist()
+        [1]
+        """
         views = {name: record.trace for name, record in self._records.items()}
         return epochs_of([*self.past.records(), *self._recent], self.image, self.safe, views)
 
     def sql(self, statement: str, at: At = None) -> pa.Table:
-        """The answer to a query over the views, all as of one epoch. Needs DuckDB (`pip install 'nosync[sql]'`), not Spark."""
+        """The answer to a query over the views, all as of one epoch. Needs DuckDB (`pip install 'nosync[sql]'`), not Spark.
+
+        >>> home.sql("select count(*) as users from spend").to_pylist()
+        [{'users': 1}]
+        """
         epoch = self.resolve(at) or self.epoch
         return answer(statement, self.views, lambda name: self.view(name, epoch or None).to_arrow())
 

@@ -51,7 +51,8 @@ class Why:
 
     def __str__(self) -> str:
         said = ", ".join(f"{name}={value!r}" for name, value in self.values.items())
-        lines = [f"{self.view} where {said}, as of epoch {self.epoch}:", *(f"  {dict(row)}" for row in self.result or ())]
+        said = f" where {said}" if said else ""
+        lines = [f"{self.view}{said}, as of epoch {self.epoch}:", *(f"  {dict(row)}" for row in self.result or ())]
         lines += [] if self.result else ["  no row"]
         for source, count in self.counts.items():
             lines.append(f"from {source}: {count:,} {'row' if count == 1 else 'rows'}")

@@ -124,7 +124,11 @@ class Run:
         return status_as_html(self.status, str(self._starting.home), rows)
 
     def guarantees(self) -> dict[str, Promise]:
-        """As `flow.guarantees()`, for this home: output that comes from state which began empty is divergent."""
+        """As `flow.guarantees()`, for this home: output that comes from state which began empty is divergent.
+
+        >>> run.guarantees()
+        {}
+        """
         graph, begun = self._program.graph, self._loop.ready().image.begun
         emptied = {trace: one.epoch for trace, one in begun.items() if one.empty}
         promises = self._program.promises()
@@ -207,6 +211,9 @@ class Run:
     def changes(self, name: str, since: At = None, until: At = None) -> DataFrame:
         """What the epochs after `since` (else all) up to `until` (else the newest) have added to a view and taken from it: its columns with
         `_epoch`, `_time` and `_diff`. What is not kept by itself counts among the next epoch that is. Waits for recovery.
+
+        >>> run.changes("spend").select("user", "spent", "_epoch", "_diff").collect()
+        [Row(user='ann', spent=3.5, _epoch=1, _diff=1)]
         """
         home = self._opened()
         home.lend()
@@ -218,6 +225,9 @@ class Run:
     def why(self, name: str, at: At = None, most: int = 100, **values: Any) -> Why:
         """What the rows of a view with these values come from: epochs, slices of sources, and at most `most` input rows of each source, as
         far as the input is kept. `values` of columns that group or join say most.
+
+        >>> run.why("spend", user="ann").counts
+        {'purchases': 1}
         """
         if most < 1:
             raise Invalid(f"run.why: most={most} would show no row", hint="Pass 1 or more.")
@@ -226,7 +236,11 @@ class Run:
         return why(self._program, self._starting.engine, home, name, values, home.epoch if epoch is None else epoch, most)
 
     def history(self) -> DataFrame:
-        """One row an epoch: when it was opened, from which slices, rows in and out, layers and bytes, and which failures it survives."""
+        """One row an epoch: when it was opened, from which slices, rows in and out, layers and bytes, and which failures it survives.
+
+        >>> run.history().select("epoch", "kept").collect()
+        [Row(epoch=1, kept=True)]
+        """
         return self.spark.createDataFrame(self._opened().history())
 
     def _opened(self) -> Home:
@@ -235,18 +249,30 @@ class Run:
         return Home(stepping.home, stepping.remote)
 
     def keep(self, keep: Keep) -> None:
-        """From now on, state stays readable as of these epochs, as in `flow.start(..., keep=)`; so it does after the next start."""
+        """From now on, state stays readable as of these epochs, as in `flow.start(..., keep=)`; so it does after the next start.
+
+        >>> run.keep("7 days")
+        """
         self._loop.ready().journal.append(Keeping(ladder_of(keep).said))
 
     def pin(self, name: str, at: At = None) -> Epoch:
-        """Holds an epoch, the newest by default, under a name until that is dropped (`unpin`), whatever `keep` says; gives the epoch."""
+        """Holds an epoch, the newest by default, under a name until that is dropped (`unpin`), whatever `keep` says; gives the epoch.
+
+        >>> run.pin("before the sale")
+        1
+        >>> run.unpin("before the sale")
+        """
         journal = self._loop.ready().journal
         epoch = self._opened().resolve(at)
         pin(journal, name, journal.image.epoch if epoch is None else epoch)
         return journal.image.pins[name]
 
     def unpin(self, name: str) -> None:
-        """The epoch of this pin is held by nothing but `keep` from here on."""
+        """The epoch of this pin is held by nothing but `keep` from here on.
+
+        >>> epoch = run.pin("audit")
+        >>> run.unpin("audit")
+        """
         unpin(self._loop.ready().journal, name)
 
     @property
@@ -257,6 +283,9 @@ class Run:
     def rescale(self, shards: int) -> Epoch:
         """Cuts the flow into so many shards, more or fewer, from the next epoch on; gives that epoch. The stream waits for nothing, and
         nothing is copied: layers of the past are read in slices, and merging makes new ones over time. Waits for the epoch under way.
+
+        >>> run.rescale(2)
+        2
         """
         check_shards(shards)
         stepping = self._loop.ready()
