@@ -174,6 +174,7 @@ class Flow:
             self._frames[late] = self._compiler.placeholder(found.schema, found)
         for function in functions_of(self._compiler.catalyst.read(analyzed(query))):
             self._functions[function] = name
+        self._queries[name] = query
         self._log.info("view %s declared", name)
         self._frames[name] = self._compiler.placeholder(query.schema, node)
         return self._frames[name]

@@ -189,10 +189,10 @@ class Home:
         self._hold()
         record, first, last = self.record(name), self.resolve(since) or NO_EPOCH, self.resolve(until)
         last = self.epoch if last is None else last
-        if first > last:
-            raise Invalid(f"epoch {first}, after which changes are asked for, comes after epoch {last}", hint="Pass since= before until=.")
         for epoch in (epoch for epoch in (first, last) if epoch):
             self.covers(name, epoch)  # refuses what is not kept
+        if first > last:
+            raise Invalid(f"epoch {first}, after which changes are asked for, comes after epoch {last}", hint="Pass since= before until=.")
         begun = self.image.begun.get(record.trace)
         first = max(first, Epoch(begun.epoch - 1)) if begun else first
         kept = [epoch for epoch in epochs(first + 1, last) if epoch in self.image.kept and (begun is None or epoch >= begun.epoch)]
