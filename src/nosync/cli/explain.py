@@ -51,8 +51,8 @@ def explain(what: Path, home: Path | None, svg: Path | None, as_json: bool) -> N
 def _compare(program: Path, home: Path, as_json: bool) -> None:
     if program.is_dir():
         raise Invalid(f'"{program}" is a folder', hint="Name the program first: nosync explain FLOW.py HOME.")
-    found = open_home(home)
-    compared = compare(load_flow(program).program(), found.image, found.picture)
+    found = open_home(home)  # before Spark is started
+    compared = compare(load_flow(program).program(), found)
     if as_json:
         print_json(compared.to_json())
     else:

@@ -273,8 +273,7 @@ class Flow:
            rows   rows are only added
         """
         if home is not None:
-            found = open_home(home)
-            print(compare(self.program(), found.image, found.picture))
+            print(compare(self.program(), open_home(home)))
             return
         picture = self.program().picture()
         print(in_words(picture))

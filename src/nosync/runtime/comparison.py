@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
+from nosync.history.home import Home
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Declared
 from nosync.journal.image import Image
@@ -58,9 +59,9 @@ class Comparison:
         return [f'on_change="{choice}": {words}' for choice, words in self.choices.items()]
 
 
-def compare(program: Program, image: Image, before: Picture) -> Comparison:
+def compare(program: Program, home: Home) -> Comparison:
     """The program beside what is in a home."""
-    old = image.declared
+    image, before, old = home.image, home.picture, home.image.declared
     assert old is not None
     program = program.named_after(old)
     change = program.change(old, old.shards)
