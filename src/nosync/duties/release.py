@@ -61,7 +61,6 @@ class Releaser:
     ) -> None:
         self.journal, self.sinks, self.outlet, self.policy, self.standings, self.now = journal, sinks, outlet, policy, standings, now
         image = journal.image
-        self.most = {sink: MOST_EPOCHS if outlet.precise(sink) else 1 for sink in sinks}
         self.delivered = {sink: image.released.get(sink, NO_EPOCH) for sink in sinks}
         self.intended = {sink: self._left_over(sink) for sink in sinks}
         self.found = image.last_opened  # epochs up to here may have been delivered each by itself
@@ -109,10 +108,12 @@ class Releaser:
         terms, due = self.sinks[sink], self.due(sink)
         if terms.every:
             due = self.paces[sink].round(due, done, terms.every, self.now(), done < self.hurried)
-        together = terms.together and done >= self.found
-        most = MOST_TOGETHER if together else min(self.most[sink], self.found - done) if terms.together else self.most[sink]
-        due = min(due, Epoch(done + most))
         if due <= done:
             return False
+        together = terms.together and done >= self.found
+        most = MOST_TOGETHER if together else MOST_EPOCHS if self.outlet.precise(sink) else 1
+        due = min(due, Epoch(done + most))
+        if terms.together and not together:
+            due = min(due, self.found)
         self.intended[sink] = Intent(due, together, self.journal.append(Releasing(sink, due, together)))
         return True

@@ -216,7 +216,6 @@ class Home:
 
     def sql(self, statement: str, at: At = None) -> pa.Table:
         """The answer to a query over the views, all as of one epoch. Needs DuckDB (`pip install 'nosync[sql]'`), not Spark.
-
         >>> home.sql("select count(*) as users from spend").to_pylist()
         [{'users': 1}]
         """

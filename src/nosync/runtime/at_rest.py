@@ -3,7 +3,6 @@
 What has closed by event time stays until a run merges: only the program knows it.
 """
 
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from nosync.model.errors import Internal
 from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.layers import LayerInfo
 from nosync.model.policies.table import policy_named
-from nosync.model.safety import Release
+from nosync.model.sink import Terms
 from nosync.recovery.check import is_whole
 from nosync.store.disk import LocalDisk
 
@@ -26,8 +25,8 @@ class NoOutlet:
     def precise(self, sink: str) -> bool:
         raise Internal(f'sink "{sink}" was asked at rest')
 
-    def deliver(self, sink: str, epoch: Epoch) -> None:
-        raise Internal(f'epoch {epoch} was delivered to sink "{sink}" at rest')
+    def deliver(self, sink: str, first: Epoch, last: Epoch) -> None:
+        raise Internal(f'epochs {first} to {last} were delivered to sink "{sink}" at rest')
 
 
 def compact(journal: Journal, home: Path) -> int:
@@ -35,7 +34,7 @@ def compact(journal: Journal, home: Path) -> int:
     declared = journal.image.declared
     if declared is None:
         return 0
-    sinks: Mapping[str, Release] = {name: sink.get("release", "safe") for name, sink in declared.sinks.items()}
+    sinks = {name: Terms(sink.get("release", "safe")) for name, sink in declared.sinks.items()}
     policy, whole = policy_named(declared.policy), partial(is_whole, home)
     upkeep = Upkeep(journal, LocalDisk(home), journal.remote, sinks, NoOutlet(), {}, policy=policy, verify=whole)
     unmerged = frozenset(TraceName(sink["trace"]) for sink in declared.sinks.values() if "trace" in sink)

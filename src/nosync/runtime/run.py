@@ -268,11 +268,7 @@ class Run:
         return journal.image.pins[name]
 
     def unpin(self, name: str) -> None:
-        """The epoch of this pin is held by nothing but `keep` from here on.
-
-        >>> epoch = run.pin("audit")
-        >>> run.unpin("audit")
-        """
+        """The epoch of this pin is held by nothing but `keep` from here on."""
         unpin(self._loop.ready().journal, name)
 
     @property
