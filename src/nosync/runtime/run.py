@@ -125,7 +125,6 @@ class Run:
 
     def guarantees(self) -> dict[str, Promise]:
         """As `flow.guarantees()`, for this home: output that comes from state which began empty is divergent.
-
         >>> run.guarantees()
         {}
         """
@@ -211,7 +210,6 @@ class Run:
     def changes(self, name: str, since: At = None, until: At = None) -> DataFrame:
         """What the epochs after `since` (else all) up to `until` (else the newest) have added to a view and taken from it: its columns with
         `_epoch`, `_time` and `_diff`. What is not kept by itself counts among the next epoch that is. Waits for recovery.
-
         >>> run.changes("spend").select("user", "spent", "_epoch", "_diff").collect()
         [Row(user='ann', spent=3.5, _epoch=1, _diff=1)]
         """
@@ -225,7 +223,6 @@ class Run:
     def why(self, name: str, at: At = None, most: int = 100, **values: Any) -> Why:
         """What the rows of a view with these values come from: epochs, slices of sources, and at most `most` input rows of each source, as
         far as the input is kept. `values` of columns that group or join say most.
-
         >>> run.why("spend", user="ann").counts
         {'purchases': 1}
         """
@@ -237,7 +234,6 @@ class Run:
 
     def history(self) -> DataFrame:
         """One row an epoch: when it was opened, from which slices, rows in and out, layers and bytes, and which failures it survives.
-
         >>> run.history().select("epoch", "kept").collect()
         [Row(epoch=1, kept=True)]
         """
@@ -250,14 +246,12 @@ class Run:
 
     def keep(self, keep: Keep) -> None:
         """From now on, state stays readable as of these epochs, as in `flow.start(..., keep=)`; so it does after the next start.
-
         >>> run.keep("7 days")
         """
         self._loop.ready().journal.append(Keeping(ladder_of(keep).said))
 
     def pin(self, name: str, at: At = None) -> Epoch:
         """Holds an epoch, the newest by default, under a name until that is dropped (`unpin`), whatever `keep` says; gives the epoch.
-
         >>> run.pin("before the sale")
         1
         >>> run.unpin("before the sale")
@@ -279,7 +273,6 @@ class Run:
     def rescale(self, shards: int) -> Epoch:
         """Cuts the flow into so many shards, more or fewer, from the next epoch on; gives that epoch. The stream waits for nothing, and
         nothing is copied: layers of the past are read in slices, and merging makes new ones over time. Waits for the epoch under way.
-
         >>> run.rescale(2)
         2
         """
