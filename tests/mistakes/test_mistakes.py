@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nosync as ns
+from nosync.flow.absent import INSTEAD
 from tests.mistakes.world import world
 
 TABLE = (Path(__file__).parent / "mistakes.txt").read_text()
@@ -42,6 +43,10 @@ def as_far_as(known: str, said: str) -> str:
     """What was said, with "..." in place of what follows where the table has that."""
     begun = known.removesuffix("...")
     return f"{said[: len(begun)]}..." if known.endswith("...") else said
+
+
+def test_nothing_that_there_is_is_said_to_be_absent() -> None:
+    assert set(INSTEAD) & set(ns.__all__) == set()
 
 
 def test_there_are_many_and_each_is_there_once() -> None:

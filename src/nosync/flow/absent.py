@@ -5,11 +5,8 @@ from collections.abc import Iterable
 from nosync.model.arguments import did_you_mean
 from nosync.model.errors import Invalid
 
-OF_ONES_OWN = "Until then write one of your own, a page of Python: docs/extending.md."
-LATER = {
-    "delta": f"There is no connector for Delta yet. {OF_ONES_OWN}",
-    "iceberg": f"There is no connector for Iceberg yet. {OF_ONES_OWN}",
-    "kinesis": f"There is no connector for Kinesis yet. {OF_ONES_OWN}",
+INSTEAD = {
+    "kinesis": "There is no connector for Kinesis; write one of your own, a page of Python: docs/extending.md.",
     "socket": 'Pass a stream of Spark\'s: flow.source("lines", spark.readStream.format("socket").option(...).load()).',
     "spark": "The session is SparkSession.builder.getOrCreate(), or that of the flow: flow.spark.",
     "readStream": 'A source is flow.source("name", ns.files("in", ...)): see docs/from-structured-streaming.md.',
@@ -29,5 +26,5 @@ class NoSuchName(Invalid, AttributeError):
 
 def absent(name: str, known: Iterable[str]) -> NoSuchName:
     names = sorted(known)
-    hint = LATER.get(name) or did_you_mean(name, names, "ns.{}") or f"There are: {', '.join(names)}."
+    hint = INSTEAD.get(name) or did_you_mean(name, names, "ns.{}") or f"There are: {', '.join(names)}."
     return NoSuchName(f'nosync has no "{name}"', hint=hint.strip())
