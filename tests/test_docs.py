@@ -49,3 +49,9 @@ def test_every_page_is_in_the_menu() -> None:
     menu = (ROOT / "mkdocs.yml").read_text()
     pages = [*PAGES, DOCS / "index.md", DOCS / "reference.md", *DOCS.glob("*.md")]
     assert [page.name for page in pages if str(page.relative_to(DOCS)) not in menu] == []
+
+
+def test_each_decision_has_a_number_of_its_own_and_says_it() -> None:
+    files = sorted((DOCS / "decisions").glob("*.md"))
+    assert len({file.name[:4] for file in files}) == len(files)
+    assert [file.name for file in files if not file.read_text().startswith(f"# {int(file.name[:4])}. ")] == []
