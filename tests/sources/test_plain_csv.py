@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 import nosync as ns
 from nosync.sources.csv_task import csv_frame, plain_csv
 from nosync.sources.rejection import UNREAD
+from tests.ways import pinned
 
 TIMES = """2024-01-01 00:00:00|2024-01-01T10:20:30|2024-01-01 10:20:30.123456|2024-01-01 10:20:30.1234567|2024-01-01|2024-01-01 10||x
 2024-01-01 10:20|2024-01-01 10:20:30Z|2024-01-01 10:20:30+02:00|2024-03-31 02:30:00|2024-10-27 02:30:00|1850-01-01 00:00:00|24:00
@@ -105,12 +106,8 @@ def test_small_epochs_need_no_job(quick: SparkSession, tmp_path: Path) -> None:
     for number, text in enumerate(lines):
         (folder / f"{number}.csv").write_text(f"item,n,at\n{text}\n")
         os.utime(folder / f"{number}.csv", (number, number))
-    quick.conf.set("spark.nosync.way", "narrow")
-    try:
-        with flow.start(tmp_path / "home", shards=2) as run:
-            run.processAllAvailable()
-            assert [progress["numInputRows"] for progress in run.recentProgress] == [1, 2, 2, 0, 1]
-            assert {row["item"]: row["n"] for row in run.view("sums").collect()} == {"tea": 7, "pot": 3, "cup": 7}
-            assert [row["raw"] for row in run.view("orders.rejected").collect()] == ["pot,x,"]
-    finally:
-        quick.conf.unset("spark.nosync.way")
+    with pinned(quick, "narrow"), flow.start(tmp_path / "home", shards=2) as run:
+        run.processAllAvailable()
+        assert [progress["numInputRows"] for progress in run.recentProgress] == [1, 2, 2, 0, 1]
+        assert {row["item"]: row["n"] for row in run.view("sums").collect()} == {"tea": 7, "pot": 3, "cup": 7}
+        assert [row["raw"] for row in run.view("orders.rejected").collect()] == ["pot,x,"]

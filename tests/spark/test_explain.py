@@ -58,7 +58,9 @@ def test_a_flow_says_of_each_operator_what_it_keeps_why_and_what_it_costs(
         source.add([("ann", 7, "pen"), ("bob", 20, "ink")])  # type: ignore[attr-defined]
         run.processAllAvailable()
         run.explain()
-    assert "2 rows in 1 layers" in capsys.readouterr().out
+    reported = capsys.readouterr().out
+    assert "2 rows in 1 layers" in reported
+    assert "of the last 1 epochs 1 narrow, 0 wide; the newest narrow" in reported
     home = ns.open(tmp_path / "home")
     assert home.picture == flow.program().picture()
     assert figures_of(home.picture, home.image)["operator spend/aggregate"].rows == 2

@@ -17,9 +17,10 @@ from nosync.model.shards import shard_ranges
 from nosync.runtime.starting import begin
 from nosync.spark import job
 from nosync.spark.receipts import Receipt, agreed
-from nosync.spark.ways import SETTING, Ways
+from nosync.spark.ways import Ways
 from tests.metamorphic import checksums, contents, run_all
 from tests.spark.retried_job import run_job
+from tests.ways import pinned
 
 SHARDS = 3
 
@@ -116,10 +117,9 @@ def test_a_run_whose_attempts_disagree_ends_with_that_error(
         return agreed([*receipts, *(replace(r, layer=replace(r.layer, checksum="other")) for r in receipts if r.layer)])
 
     monkeypatch.setattr(job, "agreed", disagreeing)
-    spark.conf.set(SETTING, "wide")
     flow, source = fan_out(spark)
-    run = flow.start(home=tmp_path)
-    spark.conf.set(SETTING, "mixed")
+    with pinned(spark, "wide"):
+        run = flow.start(home=tmp_path)
     source.add([(1, 1)])
     with pytest.raises(ns.Failed, match="gave different results"):
         run.processAllAvailable()
