@@ -1,4 +1,7 @@
-"""`python -m tests.random_sql --seeds 1000 --first 1`: a flow of random queries for each seed; what differs is shrunk and printed."""
+"""`python -m tests.random_sql --seeds 1000 --first 1`: a flow of random queries for each seed; what differs is shrunk and printed.
+
+Epochs go narrow and wide in turn. With `--ways` each flow goes every way, and the bits are compared.
+"""
 
 import argparse
 import os
@@ -7,7 +10,7 @@ import time
 
 from pyspark.sql import SparkSession
 
-from tests.random_sql.judge import grown, judge, refused, reported, wrong
+from tests.random_sql.judge import grown, judge, refused, reported, ways_apart, wrong
 from tests.random_sql.shrink import shrunk
 
 SETTINGS = {
@@ -21,6 +24,7 @@ SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.python.unix.domain.socket.enabled": "true",
+    "spark.nosync.way": "mixed",  # over so few rows all epochs would be narrow
 }
 
 
@@ -40,6 +44,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--first", type=int, default=int(time.time()) % 1_000_000, help="given again, the queries are the same")
     parser.add_argument("--tries", type=int, default=60, help="how often a failing query is tried smaller")
+    parser.add_argument("--ways", action="store_true", help="also whether every way gives the same bits")
     asked = parser.parse_args()
     spark, failures, views, refusals = session(), 0, 0, 0
     for seed in range(asked.first, asked.first + asked.seeds):
@@ -50,6 +55,9 @@ def main() -> int:
             failures += 1
             smaller = shrunk(case.alone(view), lambda other: bool(wrong(judge(spark, other))), asked.tries)
             print(f"seed {seed}: {text}\n{reported(smaller, 'shrunk to')}\n", flush=True)
+        for text in ways_apart(spark, case) if asked.ways else ():
+            failures += 1
+            print(f"seed {seed}: {reported(case, text)}\n", flush=True)
         print(f"seed {seed}: {views} views, {refusals} refused, {failures} wrong", flush=True)
     spark.stop()
     return 1 if failures else 0

@@ -11,10 +11,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import nosync as ns
-from nosync.testing.oracle import Tables, disagreements
+from nosync.testing.oracle import Program, Tables, disagreements, fill
+from tests.metamorphic import checksums, contents
 from tests.random_sql.forms import Grower
 from tests.random_sql.rows import NEVER, Life, Table, changes, lives, tables
 from tests.random_sql.trees import Node
+from tests.ways import EVERY_WAY, pinned
 
 REFUSED = "refused: "
 
@@ -43,20 +45,11 @@ def grown(seed: int, views: int = 6, epochs: int = 3, rows: int = 12) -> Case:
 
 def judge(spark: SparkSession, case: Case) -> dict[Node, str]:
     """What is wrong, by view; a view that is refused says so. Nothing where all is well."""
-    spark.udf.register("longer", lambda text: None if text is None else text + "!", "string")
     found: dict[Node, str] = {}
     if not case.lives:
         return found
     names = {f"v{i}": view for i, view in enumerate(case.views)}
-
-    def program(flow: Any) -> None:
-        for table in case.tables:
-            flow.source(table.name)
-        for name, view in names.items():
-            if view not in found:
-                _declare(spark, case, flow, name, view, found)
-
-    schemas: Mapping[str, str] = {table.name: table.schema for table in case.tables}
+    program, schemas = _program(spark, case, found), {table.name: table.schema for table in case.tables}
     with tempfile.TemporaryDirectory() as home:
         try:
             for name, epoch, difference in disagreements(spark, program, schemas, changes(case.lives), Path(home), case.shards):
@@ -64,6 +57,39 @@ def judge(spark: SparkSession, case: Case) -> dict[Node, str]:
         except (ns.NosyncError, PySparkException) as error:
             return found | _apart(spark, replace(case, views=tuple(view for view in case.views if view not in found)), error)
     return found
+
+
+def _program(spark: SparkSession, case: Case, found: dict[Node, str]) -> Program:
+    """Declares the views in which nothing was `found`, and notes what is found meanwhile."""
+    spark.udf.register("longer", lambda text: None if text is None else text + "!", "string")
+
+    def program(flow: Any) -> None:
+        for table in case.tables:
+            flow.source(table.name)
+        for number, view in enumerate(case.views):
+            if view not in found:
+                _declare(spark, case, flow, f"v{number}", view, found)
+
+    return program
+
+
+def ways_apart(spark: SparkSession, case: Case) -> list[str]:
+    """Where the layers or the rows of one way to compute epochs are not those of another, to the bit."""
+    program, schemas, given = _program(spark, case, {}), {table.name: table.schema for table in case.tables}, changes(case.lives)
+    apart: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        homes = {way: Path(folder) / way for way in EVERY_WAY}
+        for way, home in homes.items():
+            with pinned(spark, way):
+                fill(spark, program, schemas, given, home, case.shards)
+        layers = {way: checksums(home) for way, home in homes.items()}
+        for way in EVERY_WAY[1:]:
+            differing = sorted({f"{key}" for key, _ in layers["narrow"].items() ^ layers[way].items()})
+            apart += [f"{way} is not narrow: layers {', '.join(differing[:3])}"] if differing else []
+            for epoch in range(1, len(given) + 1):
+                if contents(homes["narrow"], epoch) != contents(homes[way], epoch):
+                    apart.append(f"{way} is not narrow: rows at epoch {epoch}")
+    return apart if layers["narrow"] else ["nothing was written"]
 
 
 def _declare(spark: SparkSession, case: Case, flow: Any, name: str, view: Node, found: dict[Node, str]) -> None:

@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.random_sql.judge import grown, judge, reported, wrong
+from tests.random_sql.judge import grown, judge, reported, ways_apart, wrong
 from tests.random_sql.shrink import shrunk
 
 
@@ -13,3 +13,9 @@ def test_random_queries_equal_recomputation(quick: SparkSession, seed: int) -> N
     for view, text in wrong(judge(quick, case)).items():
         smaller = shrunk(case.alone(view), lambda other: bool(wrong(judge(quick, other))), tries=20)
         pytest.fail(f"seed {seed}: {reported(smaller, text)}")
+
+
+@pytest.mark.parametrize("seed", [1, 5])
+def test_every_way_gives_the_same_bits(quick: SparkSession, seed: int) -> None:
+    case = grown(seed, views=4)
+    assert not ways_apart(quick, case), reported(case, f"seed {seed}")
