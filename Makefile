@@ -11,6 +11,7 @@ SIMULATE_ARGS ?=
 CRASH_ARGS ?=
 CLUSTER_ARGS ?=
 SCALE ?= 0.01
+EVENTS ?= 200000
 SEEDS ?= 100
 RANDOM_SQL_ARGS ?=
 NEXMARK_ARGS ?=
@@ -103,8 +104,8 @@ bench-pipelines: $(READY) ## five materialized views, refreshed after a little i
 tpch: $(READY) ## the 22 queries of TPC-H over tables that grow and shrink, against batch (SCALE=0.01, TPCH_ARGS="--only q1")
 	@$(VENV)/bin/python -m bench.tpch --scale $(SCALE) $(TPCH_ARGS)
 
-nexmark: $(READY) ## the queries of Nexmark, beside Spark Structured Streaming (NEXMARK_ARGS="--events 50000 --only q5")
-	@$(VENV)/bin/python -m bench.nexmark $(NEXMARK_ARGS)
+nexmark: $(READY) ## the queries of Nexmark, beside Spark Structured Streaming (EVENTS=2000000, NEXMARK_ARGS="--only q5")
+	@$(VENV)/bin/python -m bench.nexmark --events $(EVENTS) $(NEXMARK_ARGS)
 
 random-sql: $(READY) ## flows of random queries over random changes, against batch (SEEDS=1000, RANDOM_SQL_ARGS="--first 7")
 	@$(VENV)/bin/python -m tests.random_sql --seeds $(SEEDS) $(RANDOM_SQL_ARGS)
