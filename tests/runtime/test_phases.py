@@ -9,8 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nosync as ns
+from nosync.journal.names import RUNS, newest_generation
 from nosync.model.status import Recovery
 from nosync.runtime import starting
+from nosync.store.disk import LocalDisk
 from tests.crash.waiting import until
 
 HALF = Recovery("fetching", 3, 12, int(1.2 * 2**30), 4 * 2**30)
@@ -75,6 +77,20 @@ def test_an_error_of_recovery_reaches_all_who_wait_for_it(quick: SparkSession, t
             ask()
     assert isinstance(run.exception(), ns.Corrupt) and not run.isActive
     assert ns.open(tmp_path).status.phase == run.status.phase == "failed"
+
+
+def test_who_follows_a_run_shuts_it_out_before_it_waits_for_cores_which_that_one_may_hold(
+    quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest: list[int] = []
+    monkeypatch.setattr(starting, "check_home", lambda _, home: newest.append(newest_generation(LocalDisk(home).sizes(RUNS))))
+    flow = ns.Flow("shop", quick)
+    flow.view("v", flow.source("s", ns.memory("x long")))
+    starting.begin(flow.program(), tmp_path, 1).recover().close()
+    following = starting.begin(flow.program(), tmp_path, 1, behind=1)
+    assert newest == [0]
+    following.recover().close()
+    assert newest == [0, 2]
 
 
 def test_a_run_can_be_stopped_while_it_recovers(quick: SparkSession, tmp_path: Path, gate: Gate) -> None:

@@ -49,12 +49,14 @@ def stand_by(
                 generation = watching.wait()
             log.info("taking over")
             rehearsal.end()
-            watching.leave()
             try:
-                return begin(behind=generation)
+                starting = begin(behind=generation)
             except Conflict:
                 if watching.newest() == generation:
                     raise
+            else:
+                watching.leave()
+                return starting
     except BaseException:
         watching.leave()
         raise

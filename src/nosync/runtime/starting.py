@@ -68,7 +68,8 @@ def begin(
     """
     disk = disk or LocalDisk(home.absolute())
     runner = this_process(clock())
-    check_start(program, disk, remote, shards, on_change, detached, runner.boot, tried=behind is not None)
+    following = behind is not None
+    check_start(program, disk, remote, shards, on_change, detached, runner.boot, tried=following, executors=not following)
     journal = Journal(disk, remote, runner, detached, behind)
     home, troubles = disk.root, Troubles(clock)
     leading = Leading(journal, remote or disk, runner, troubles)
@@ -79,7 +80,8 @@ def begin(
         program, shards, change = _declare(program, journal, shards, on_change, clock)
         engine = SparkEngine(program, str(home), journal.run, shards, wide_bytes)
         starting = Starting(
-            program, home, disk, remote, journal, engine, runner.boot, change, on_change, lost_under, clock, troubles, leading
+            program, home, disk, remote, journal, engine, runner.boot, change, on_change, lost_under, clock, troubles, leading,
+            executors_unasked=following,
         )  # fmt: skip
         starting.start_sources()
         starting.open_sinks()
@@ -157,7 +159,9 @@ def _declare(
 
 @dataclass
 class Starting:
-    """A run that is fenced and declared, and has yet to put its state together. `lost_under`: how the state was protected until now."""
+    """A run that is fenced and declared, and has yet to put its state together. `lost_under`: how the state was protected until now.
+    `executors_unasked`: it followed a run that may hold every core, which it gives back only once it is fenced.
+    """
 
     program: Program
     home: Path
@@ -172,6 +176,7 @@ class Starting:
     clock: Clock
     troubles: Troubles
     leading: Leading
+    executors_unasked: bool = False
 
     @property
     def run(self) -> str:
@@ -193,6 +198,8 @@ class Starting:
 
     def recover(self, report: Report = unreported) -> Stepping:
         """Puts the newest state together from all tiers, lets a changed program take over, and is ready for epochs."""
+        if self.executors_unasked:
+            check_home(self.program.spark, self.home)
         recovered = self._recover(report)
         if recovered.rolled_back:
             self.start_sources()
