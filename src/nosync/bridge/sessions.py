@@ -1,8 +1,10 @@
 """A session's JVM side."""
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 MAPS_HASHED = "spark.sql.legacy.allowHashOnMapType"
@@ -11,6 +13,14 @@ MAPS_HASHED = "spark.sql.legacy.allowHashOnMapType"
 def is_classic(spark: SparkSession) -> bool:
     """Whether the session has a JVM of its own to speak to; one of Spark Connect has none."""
     return hasattr(spark, "_jsparkSession")
+
+
+def submitted_settings() -> dict[str, str]:
+    """What `spark-submit` was told, master and all; nothing where the program was not started by it."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
 
 
 def cloned(spark: SparkSession) -> SparkSession:

@@ -12,7 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from nosync.bridge.errors import silence
-from nosync.bridge.sessions import cloned, is_classic
+from nosync.bridge.sessions import cloned, is_classic, submitted_settings
 from nosync.model.errors import Invalid, Unavailable
 from nosync.spark import class_archive
 
@@ -28,7 +28,13 @@ FLOW_SETTINGS = {
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.maxMetadataStringLength": "100",
 }
-
+SUBMITTED_SETTINGS = {
+    "spark.app.name": "nosync",
+    "spark.scheduler.mode": "FAIR",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.speculation": "true",  # of two attempts at a task one counts, and both write the same bytes
+    "spark.speculation.minTaskRuntime": "1s",
+}
 NARROW_SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",  # for a thousand rows, making code takes longer than interpreting
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -38,16 +44,18 @@ NARROW_SETTINGS = {
 
 
 def active_or_local() -> SparkSession:
-    """The active session, or a local one on all cores with the settings that make small epochs quick."""
+    """The active session, or the one that `spark-submit` asked for, or a local one on all cores with the settings that make small epochs quick."""
     active = SparkSession.getActiveSession()
-    return active if active is not None else local_session({})
+    if active is not None:
+        return active
+    submitted = submitted_settings()
+    return _started({**SUBMITTED_SETTINGS, **submitted}) if submitted else local_session({})
 
 
 def local_session(wanted: Mapping[str, str]) -> SparkSession:
     """A local session, with these settings before ours."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder: Any = SparkSession.builder
     settings = {
         "spark.master": "local[*]",
         "spark.app.name": "nosync",
@@ -59,7 +67,12 @@ def local_session(wanted: Mapping[str, str]) -> SparkSession:
         "spark.python.daemon.module": "nosync.spark.daemon",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     }
-    for name, value in {**settings, **wanted}.items():
+    return _started({**settings, **wanted})
+
+
+def _started(settings: Mapping[str, str]) -> SparkSession:
+    builder: Any = SparkSession.builder
+    for name, value in settings.items():
         builder = builder.config(name, value)
     silence()
     begun = time.monotonic()
