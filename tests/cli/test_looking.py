@@ -1,6 +1,8 @@
 """Looking at homes: rows as people ask for them, in the form that a program wants; which homes there are; a view as it changes."""
 
 import json
+import os
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,13 +15,23 @@ from click.testing import CliRunner, Result
 from nosync.cli.display import Tally, line_of, table_of
 from nosync.cli.main import main
 from nosync.cli.output import words_of
-from nosync.cli.table import differences, distinct_names, only, sorted_by, where
+from nosync.cli.table import differences, distinct_names, only, printed, sorted_by, where
 from nosync.cli.watch import marked
 from nosync.history.home import Home
 from nosync.model.errors import Invalid
 from tests.security.homes import whole_home
 
 ROWS = pa.table({"user": ["ann", "bob", None, "cleo"], "spent": [3.0, 1.0, 2.0, None]})
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    for form in ("csv", "parquet"):
+        read, write = os.pipe()
+        os.close(read)
+        with suppress(BrokenPipeError), open(write, "w") as stdout, monkeypatch.context() as context:
+            context.setattr("sys.stdout", stdout)
+            with pytest.raises(BrokenPipeError):  # which ends a command without a word
+                printed(ROWS, form, None, {})
 
 
 def call(*arguments: Any) -> Result:

@@ -90,6 +90,8 @@ def _written(table: pa.Table, format: str, target: Path | None, facts: dict[str,
                 pa_csv.write_csv(_flat(table), sink)
             case _:
                 raise Invalid(f"--output takes csv or parquet, not {format}", hint="Pass --format csv or parquet.")
+    except BrokenPipeError:  # whoever reads has seen enough: the command ends as others do
+        raise
     except OSError as error:
         raise Invalid(f'"{target}" cannot be written: {error.strerror or error}', hint="Name another file.") from None
 
