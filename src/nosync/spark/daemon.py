@@ -1,10 +1,8 @@
 """PySpark's daemon for sessions that we make: what tasks import is there already when it forks a worker, which saves each of them most of a
-second; and a worker whose JVM has gone ends without a word.
+second; and a worker whose JVM has gone ends without a word (see `closed_pipes`).
 
 Named in the session's settings (`spark.python.daemon.module`); Spark calls it as it calls its own.
 """
-
-from socket import socket
 
 import pandas
 import pyarrow
@@ -12,19 +10,10 @@ import pyspark.daemon
 import pyspark.worker
 
 import nosync.spark.engine
+from nosync.spark.closed_pipes import ignore_closed_pipes
 
 LOADED = (pandas, pyarrow, pyspark.worker, nosync.spark.engine)
-sparks_own = pyspark.daemon.worker
-
-
-def worker(sock: socket, authenticated: bool) -> int:
-    """Until the JVM closes the pipe."""
-    try:
-        return sparks_own(sock, authenticated)
-    except BrokenPipeError:
-        return 1
-
 
 if __name__ == "__main__":
-    pyspark.daemon.worker = worker
+    ignore_closed_pipes()
     pyspark.daemon.manager()

@@ -9,13 +9,15 @@ from functools import cache
 
 from pyspark import TaskContext
 
+from nosync.spark.closed_pipes import ignore_closed_pipes
+
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # the numbers of glibc's mallopt
 LARGEST_FROM_HEAP = 32 << 20  # the most that glibc allows
 KEPT_FREE = 64 << 20
 
 
 def warm_up() -> None:
-    """Makes later tasks of this worker cheaper; does nothing outside of Spark's workers."""
+    """Makes later tasks of this worker cheaper, and its end quiet; does nothing outside of Spark's workers."""
     if TaskContext.get() is not None:
         _warm_up_once()
 
@@ -24,6 +26,7 @@ def warm_up() -> None:
 def _warm_up_once() -> None:
     keep_freed_memory()
     gc.collect()
+    ignore_closed_pipes()
     gc.freeze()  # workers collect garbage after every task: 10 ms each, if they had to look through all loaded modules
 
 
