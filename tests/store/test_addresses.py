@@ -5,6 +5,7 @@ from uuid import uuid4
 
 import pytest
 
+import nosync as ns
 from nosync.model.errors import Invalid, Unavailable
 from nosync.store.addresses import LIMITS, _client_options, address_of, client_of
 from nosync.store.objects import open_remote
@@ -30,8 +31,13 @@ def test_an_address_that_lacks_something_says_what(monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
     with pytest.raises(Invalid, match="Account must be specified"):
         open_remote("az://container/prefix")
-    with pytest.raises(Invalid, match="s3:///prefix"):
-        open_remote("s3:///prefix")
+    for url, noun in (("s3:///prefix", "bucket"), ("s3://", "bucket"), ("gs://", "bucket"), ("az://", "container")):
+        with pytest.raises(Invalid) as error:
+            open_remote(url)
+        assert error.value.message == f'"{url}" names no {noun}'
+        assert error.value.hint == f"Write {url.partition(':')[0]}://{noun}/prefix."
+    with pytest.raises(Invalid, match='"s3:///table" names no bucket'):
+        ns.delta("s3:///table")
 
 
 @pytest.mark.parametrize(

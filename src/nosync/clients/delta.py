@@ -20,7 +20,7 @@ from obstore.store import ObjectStore
 from nosync.model.errors import Failed, Invalid, NosyncError, Unavailable
 from nosync.model.extras import needed
 from nosync.model.secrets import redacted
-from nosync.store.addresses import client_of
+from nosync.store.addresses import check_bucket, client_of
 from nosync.store.disk import failing_as
 from nosync.store.failures import from_remote
 
@@ -47,6 +47,7 @@ def address_of(uri: str | Path) -> str:
         return str(Path(said).absolute())
     if parts.scheme not in CLOUDS:
         raise Invalid(f'"{said}" is no address of a Delta table', hint="Pass a folder, or s3://bucket/prefix, gs://..., az://...")
+    check_bucket(parts)
     return said.rstrip("/")
 
 

@@ -51,6 +51,7 @@ def client_of(url: str, environment: Mapping[str, str]) -> ObjectStore:
             return _memory.setdefault(parts.netloc + parts.path, MemoryStore())
     if parts.scheme not in CLOUDS:
         raise Invalid(f'remote "{address_of(url)}" is not an address', hint=POSSIBLE)
+    check_bucket(parts)
     if redacted(url) != url or parts.query or parts.fragment:
         raise Invalid(f'remote "{address_of(redacted(url))}" was given with credentials or options in its address', hint=ENVIRONMENT)
     options = _client_options(CLOUDS[parts.scheme], environment)
@@ -58,6 +59,13 @@ def client_of(url: str, environment: Mapping[str, str]) -> ObjectStore:
         return cast(ObjectStore, from_url(url, client_options=options, retry_config=RETRIES))  # type: ignore[call-overload]
     except (BaseError, ValueError) as error:
         raise Invalid(f'remote "{address_of(url)}" cannot be opened: {str(error).splitlines()[0]}', hint=POSSIBLE) from None
+
+
+def check_bucket(parts: SplitResult) -> None:
+    """Of an address of an object store."""
+    if not parts.netloc:
+        noun = "container" if CLOUDS[parts.scheme] == "AZURE" else "bucket"
+        raise Invalid(f'"{parts.scheme}://{parts.path}" names no {noun}', hint=f"Write {parts.scheme}://{noun}/prefix.")
 
 
 def folder_of(parts: SplitResult, url: str) -> Path:
