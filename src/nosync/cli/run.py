@@ -14,6 +14,7 @@ from nosync.cli.display import Display, Lines, LiveTable, Quiet, Saying, Tally
 from nosync.cli.following import follow
 from nosync.cli.program import load_flow
 from nosync.cli.recovering import RecoveryDisplay
+from nosync.observe.news import is_progress
 from nosync.runtime.change import CHOICES
 from nosync.runtime.run import Run
 
@@ -99,9 +100,9 @@ def _summarise(tally: Tally, started: Run, again: list[str], to_stderr: bool) ->
 
 @contextmanager
 def _saying(display: Display) -> Iterator[None]:
-    """What the library logs of declaring and recovering is shown as steps; epochs have a display of their own."""
+    """What the library logs is shown as steps, but for what has a display of its own."""
     logger, handler = logging.getLogger("nosync"), Saying(display.say)
-    handler.addFilter(lambda record: not record.getMessage().startswith(("epoch", "stopped", "recovering:", "failed")))
+    handler.addFilter(lambda record: not is_progress(record))
     before = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.WARNING if isinstance(display, Quiet) else logging.INFO)

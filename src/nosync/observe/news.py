@@ -16,10 +16,15 @@ from nosync.model.progress import Progress, in_a_line
 
 ROOT = "nosync"
 APART_SECONDS = 10.0
+PROGRESS = {"progress": True}  # `extra=` of records about what has a display of its own in `nosync run`: epochs, recovery, the end
 
 
 def logger(flow: str) -> logging.Logger:
     return logging.getLogger(f"{ROOT}.{flow}")
+
+
+def is_progress(record: logging.LogRecord) -> bool:
+    return "progress" in vars(record)
 
 
 class Line(logging.Formatter):
@@ -61,7 +66,7 @@ class News:
                 self._say_what_was_done()
             case "terminated":
                 self._say_what_was_done()
-                self.log.info("%s", ended(event.epoch, self._home, event.error))
+                self.log.info("%s", ended(event.epoch, self._home, event.error), extra=PROGRESS)
 
     def _progress(self, progress: Progress) -> None:
         self._since.append(progress)
@@ -70,7 +75,8 @@ class News:
 
     def _say_what_was_done(self) -> None:
         if self._since:
-            self.log.info("%s", in_a_line(self._since[0]) if len(self._since) == 1 else together(self._since))
+            words = in_a_line(self._since[0]) if len(self._since) == 1 else together(self._since)
+            self.log.info("%s", words, extra=PROGRESS)
             self._since, self._said_at = [], time.monotonic()
 
 

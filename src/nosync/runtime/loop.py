@@ -3,7 +3,6 @@
 Others wait for it: `ready` for the end of recovery, `wait_for` for anything. An error of any phase ends the loop and reaches all of them.
 """
 
-import logging
 import threading
 import time
 from collections import deque
@@ -16,6 +15,7 @@ from nosync.model.errors import Conflict, NosyncError, Unavailable, unexpected
 from nosync.model.events import Event, Kind
 from nosync.model.progress import Progress
 from nosync.model.status import Live, Phase, Recovery
+from nosync.observe.news import PROGRESS, logger
 from nosync.runtime.listening import Listeners
 from nosync.runtime.opener import Opener
 from nosync.runtime.pacing import Pacing
@@ -42,7 +42,7 @@ class Loop:
 
     def __init__(self, starting: Starting, trigger: Trigger) -> None:
         self.starting, self.trigger = starting, trigger
-        self.log = logging.getLogger(f"nosync.{starting.program.name}")
+        self.log = logger(starting.program.name)
         self.pacing = Pacing(trigger.latency, starting.program.sources) if trigger.latency is not None else None
         self.begun_at = time.monotonic()
         self.idle_told = False
@@ -132,7 +132,7 @@ class Loop:
             raise Stopped
         self.recovery, self.message = recovery, f"Recovering: {recovery}"
         if self.starting.image.epoch:  # a new home has nothing to come back from
-            self.log.info("recovering: %s", recovery)
+            self.log.info("recovering: %s", recovery, extra=PROGRESS)
 
     def _work(self, stepping: Stepping, opener: Opener) -> None:
         pause = STALL_SECONDS[0]
