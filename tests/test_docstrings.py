@@ -49,11 +49,11 @@ def names(quick: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def test_an_example_does_what_it_says(names: dict[str, Any], name: str) -> None:
     flow = ns.Flow("shop")
     own = names | {"flow": flow, "purchases": flow.source("purchases", ns.memory("user string, price double"))}
-    told: list[str] = []
+    printed: list[str] = []
     docstring = inspect.getdoc(EXAMPLES[name]) or ""
     example = doctest.DocTestParser().get_doctest(docstring, own, name, None, None)
-    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example, out=told.append)
-    assert not told, "".join(told)
+    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example, out=printed.append)
+    assert not printed, "".join(printed)
 
 
 WITHIN = (

@@ -165,7 +165,7 @@ def test_a_merge_refuses_what_has_changed(quick: SparkSession, tmp_path: Path, f
     layers = [layer_of(home, "customers/aggregate", 0, epoch) for epoch in range(EPOCHS, 0, -1)]
     flip_a_count(home, layers[1])
     with pytest.raises(ns.Corrupt, match="block 0 of layer"):
-        order = {"layers": [layer.to_json() for layer in layers], "range": "0-7", "slices": ["0-7"] * EPOCHS, "bottom": True}
+        order = {"layers": [layer.to_json() for layer in layers], "range": "0-7", "ranges": ["0-7"] * EPOCHS, "bottom": True}
         merge(str(home), "orders", "9.x", order)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tests.mistakes.test_mistakes import TABLE, told
+from tests.mistakes.test_mistakes import TABLE, shown
 from tests.mistakes.world import world
 
 SPARKS = re.compile(r"(: \[[A-Z_.]+\]|: Sample).*")
@@ -22,7 +22,7 @@ def main(target: Path) -> None:
         for block in TABLE.strip().split("\n\n"):
             heading = [line for line in block.split("\n") if line.startswith("#")]
             call = block.split("\n")[len(heading)]
-            first, hint, _ = told(call, names | {"TMP": folder})
+            first, hint, _ = shown(call, names | {"TMP": folder})
             found.append("\n".join([*heading, call, SPARKS.sub(r"\1...", first.splitlines()[0]), hint]))
     target.write_text("\n\n".join(found) + "\n")
 

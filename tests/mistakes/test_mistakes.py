@@ -29,7 +29,7 @@ def names(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
         yield found | {"TMP": folder}
 
 
-def told(call: str, names: dict[str, Any]) -> tuple[str, str, str]:
+def shown(call: str, names: dict[str, Any]) -> tuple[str, str, str]:
     """First line, hint, and all that Python would print."""
     try:
         eval(call, dict(names))
@@ -57,7 +57,7 @@ def test_there_are_many_and_each_is_there_once() -> None:
 def test_a_mistake_is_answered(names: dict[str, Any], monkeypatch: pytest.MonkeyPatch, mistake: tuple[str, str, str]) -> None:
     monkeypatch.chdir(names["TMP"])
     call, first, hint = mistake
-    message, way_out, printed = told(call, names)
+    message, way_out, printed = shown(call, names)
     assert (as_far_as(first, message.splitlines()[0]), as_far_as(hint, way_out)) == (first, hint)
     assert not INSIDE.search(message + way_out)
     assert len(printed.splitlines()) < 20, printed

@@ -9,7 +9,7 @@ from nosync.journal.names import LAYER, layer_path
 from nosync.model.hash_range import ALL_HASHES, HashRange
 from nosync.model.layers import LayerInfo
 from nosync.model.shards import shard_of, shard_ranges, shards_in
-from nosync.state.cover import slices
+from nosync.state.cover import layer_ranges
 
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 4, 7, 64, 1000])
@@ -52,8 +52,8 @@ def test_the_name_of_a_layer_says_which_hashes_it_holds() -> None:
 
 def test_the_layers_for_a_range_are_those_that_overlap_it() -> None:
     covers = {held: (LayerInfo("t", held, 1, 2, "upserts", str(held), 1, 1, ""),) for held in shard_ranges(2)}
-    assert [[layer.path for layer, _ in slices(covers, third)] for third in shard_ranges(3)] == [["0-7"], ["0-7", "8-f"], ["8-f"]]
-    assert [part.both(shard_ranges(3)[1]) for _, part in slices(covers, shard_ranges(3)[1])] == [
+    assert [[layer.path for layer, _ in layer_ranges(covers, third)] for third in shard_ranges(3)] == [["0-7"], ["0-7", "8-f"], ["8-f"]]
+    assert [part.both(shard_ranges(3)[1]) for _, part in layer_ranges(covers, shard_ranges(3)[1])] == [
         HashRange(shard_ranges(3)[1].lower, 1 << 63), HashRange(1 << 63, shard_ranges(3)[1].upper),
     ]  # fmt: skip
 

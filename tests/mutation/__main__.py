@@ -18,7 +18,7 @@ import moto.server  # noqa: F401  (imported here once, not by a fixture in every
 import pytest
 
 from . import judgements
-from .forking import settle_memory
+from .forking import freeze_memory
 from .mutants import Mutant, mutants_in
 from .reach import Reach
 from .report import count, described, table
@@ -42,7 +42,7 @@ class Mutating:
         mutants = [mutant for room in rooms.values() for mutant in room]
         quick = [item for item in session.items if "spark" not in getattr(item, "fixturenames", ())]
         functions, tests, findings = functions_loaded(), Tests(quick, not self.options.by), Findings(CACHE)
-        settle_memory()
+        freeze_memory()
         reached = Reach(CACHE, say, self.options.retrace).of(tests.groups)
         say(*(f"fails without any change, and is left out: {name}" for name in reached.failed))
         runner = Runner(functions, tests, reached, findings.known.values())

@@ -93,7 +93,7 @@ def end_after(cpu_seconds: float) -> None:
     signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
 
 
-def settle_memory() -> None:
+def freeze_memory() -> None:
     """What exists by now is shared with all copies: none of them shall look through it for garbage."""
     gc.collect()
     gc.freeze()

@@ -103,7 +103,7 @@ def _holds(history: Callable[[], object]) -> bool:
 
 
 def functions_loaded() -> Functions:
-    """All of the package, by file and name. To be asked before memory is settled: what is frozen is not found any more."""
+    """All of the package, by file and name. To be asked before memory is frozen: what is frozen is not found any more."""
     functions: Functions = {}
     for found in gc.get_objects():
         if isinstance(found, FunctionType) and found.__code__.co_filename.startswith(str(PACKAGE)):

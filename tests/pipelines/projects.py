@@ -57,8 +57,8 @@ class Project:
     def run(self, **wanted: Any) -> Report:
         return run_pipeline(self.spec, self.spark.newSession(), Wanted(**wanted))
 
-    def follow(self, told: Callable[[Report], None]) -> None:
-        follow_pipeline(self.spec, self.spark.newSession(), told)
+    def follow(self, on_report: Callable[[Report], None]) -> None:
+        follow_pipeline(self.spec, self.spark.newSession(), on_report)
 
     def table(self, name: str) -> list[tuple[Any, ...]]:
         """What anybody reads now."""

@@ -79,13 +79,13 @@ def test_constructs_beside_plain_tables(project: Project) -> None:
 
     reports: list[Report] = []
 
-    def told(report: Report) -> None:
+    def on_report(report: Report) -> None:
         reports.append(report)
         if len(reports) > 1:
             raise StopIteration
         project.put("events/3.json", [event(1, "bert", 4), event(2, "late", 1), event(3, "carol", 2)])
 
-    project.follow(told)
+    project.follow(on_report)
     assert reports[0].epoch + 1 == reports[1].epoch and reports[1].outcomes["newest"] == "updated"
     assert project.table("newest") == [(1, "alicia", 5), (3, "carol", 2)]  # late events change nothing
     alice = [(1, "alice", "Bern", 1, 4), (1, "alicia", "Ulm", 5, None), (1, "bert", "Ulm", 4, 5)]

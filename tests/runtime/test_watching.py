@@ -27,15 +27,15 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_job_says_how_far_it_is() -> None:
-    told, enough = list[tuple[int, int]](), threading.Event()
+    reports, enough = list[tuple[int, int]](), threading.Event()
 
     def report(done: int, tasks: int) -> None:
-        told.append((done, tasks))
+        reports.append((done, tasks))
         enough.set()
 
     with reporting(Engine(), report):
         assert enough.wait(60)
-    assert set(told) == {(3, 10)}
+    assert set(reports) == {(3, 10)}
 
 
 def test_a_job_is_given_up_when_whoever_is_told_has_had_enough() -> None:

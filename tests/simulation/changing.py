@@ -19,7 +19,7 @@ from nosync.model.watermark import nothing_seen
 from nosync.recovery.plan import Shape
 from nosync.recovery.restore import Recovered, unreported
 from nosync.runtime.change import difference
-from nosync.runtime.takeover import Change, Taking
+from nosync.runtime.takeover import ProgramChange, Taking
 
 from .history import History
 from .life import Life
@@ -103,9 +103,9 @@ class ChangingLife(Life):
         targets = {trace: frozenset(HALVES), output: frozenset([HALVES[0]])} if self.version else {}
         old = image.declared or replace(declaration, fingerprints=dict.fromkeys(super().shape().feeders, "same"))
         sources, sinks = frozenset(["lasting", "fleeting"]), (f"more {self.version}",) if self.version else ()
-        change = Change(declaration, difference(old, declaration), targets, targets, sources, sinks, self.version % 2 == 0, {})
+        change = ProgramChange(declaration, difference(old, declaration), targets, targets, sources, sinks, self.version % 2 == 0, {})
         Taking(self.journal, self.disk, self.remote, self.engine, unreported).take_over(change, "rebuild")
-        self.history.adopted += 1
+        self.history.takeovers += 1
 
     def output(self, sink: str, epoch: int) -> dict[str, Any]:
         if not sink.startswith("more "):
@@ -136,7 +136,7 @@ class ChangingHistory(History):
         super().__init__(seed)
         self.change = random.Random(seed)
         self.dice = False  # what was rolled before a change must be on the remote before a site is lost
-        self.version, self.adopted = 0, 0
+        self.version, self.takeovers = 0, 0
         self.others: dict[int, First] = {}
 
     def more(self, version: int) -> First:
@@ -171,4 +171,4 @@ def simulate_changes(seed: int, steps: int = 60) -> tuple[World, int]:
     """Raises `Broken` where the contract is not kept; says how often a program took over."""
     history = ChangingHistory(seed)
     history.run(steps)
-    return history.world, history.adopted
+    return history.world, history.takeovers

@@ -20,7 +20,7 @@ ROUNDS = 300
 STEPS = 12  # of a thread in a round, at most: one that has something to do goes on
 
 
-def settle(history: History) -> None:
+def come_to_rest(history: History) -> None:
     for life in [life for life in history.lives if life is not history.life]:
         history.drop(life)
     if history.life is not None and history.world.random.random() < 0.5:

@@ -16,7 +16,7 @@ from nosync.recovery.restore import Recovered
 from nosync.recovery.suspicion import suspect
 from nosync.state.spine import plan_merge
 
-from .ending import check_end, settle
+from .ending import check_end, come_to_rest
 from .keeping import Coarse, Reader, look_at_readers
 from .life import Life
 from .parsing import parsed_once
@@ -119,7 +119,7 @@ class History:
                     self.tidy_up()
                 world.calm()
                 read_back(self)
-                settle(self)
+                come_to_rest(self)
             finally:
                 for life in self.lives:
                     life.kill()

@@ -54,7 +54,7 @@ class Life:
         self.threads: dict[str, Callable[[], object]] = {"start": self.begin}
         self.journal: Journal | None = None
         self.ready = self.ending = False
-        self.told: object = None
+        self.last_news: object = None
 
     def begin(self) -> None:
         history = self.history
@@ -210,7 +210,7 @@ class Life:
         chosen = self.to_merge
         if not isinstance(chosen, dict):
             layers, bottom = chosen
-            self.merged += [self.engine.merge_slices(slices, held, bottom) for held, slices in merges_of(layers)]
+            self.merged += [self.engine.merge_ranges(ranges, held, bottom) for held, ranges in merges_of(layers)]
         elif all(text["path"] in self.disk.files for text in chosen["layers"]):  # else they were given up meanwhile
             self.merged.append(self.engine.fold(chosen))
             self.world.events["fold"] += 1

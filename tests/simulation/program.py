@@ -27,7 +27,7 @@ from nosync.model.shards import shard_ranges
 from nosync.model.store import fingerprint
 from nosync.model.watermark import History, nothing_seen
 from nosync.recovery.plan import Shape
-from nosync.state.cover import Slice
+from nosync.state.cover import LayerRange
 
 from .places import Both, Cache, Peek
 from .sources import Lasting
@@ -165,8 +165,8 @@ class DictEngine:
         """What was rolled is read from its record when it is asked for again."""
         rolls = [self.world.random.randrange(1, 7) for _ in events]
         if again:
-            told = [layer for layers in covers("rolls").values() for layer in layers]
-            rolls = [value for layer in sorted(told, key=lambda layer: layer.lower) for value in self.read(layer).values()]
+            found = [layer for layers in covers("rolls").values() for layer in layers]
+            rolls = [value for layer in sorted(found, key=lambda layer: layer.lower) for value in self.read(layer).values()]
         before = self.state("luck", covers).get(0, 0)
         change = {0: before + sum(rolls)} if rolls else {}
         return {"rolls": dict(enumerate(rolls)), "luck": change, "more": change}
@@ -191,9 +191,9 @@ class DictEngine:
         """All rows with their counts."""
         return self.summed((layer, held) for held, layers in covers(trace).items() for layer in layers)
 
-    def summed(self, slices: Iterable[Slice]) -> Counter[str]:
+    def summed(self, ranges: Iterable[LayerRange]) -> Counter[str]:
         found = Counter[str]()
-        for layer, part in slices:
+        for layer, part in ranges:
             found.update({row: count for row, count in self.read(layer).items() if part.contains(hash_of(row))})
         return Counter({row: count for row, count in found.items() if count})
 
@@ -260,15 +260,15 @@ class DictEngine:
 
     def merge(self, layers: Sequence[LayerInfo]) -> LayerInfo:
         """Newest first."""
-        return self.merge_slices([(layer, layer.range) for layer in layers], layers[0].range)
+        return self.merge_ranges([(layer, layer.range) for layer in layers], layers[0].range)
 
-    def merge_slices(self, slices: Sequence[Slice], held: HashRange, bottom: bool = False) -> LayerInfo:
+    def merge_ranges(self, ranges: Sequence[LayerRange], held: HashRange, bottom: bool = False) -> LayerInfo:
         """Into one layer of a range; newest first."""
-        lower, upper = min(layer.lower for layer, _ in slices), max(layer.upper for layer, _ in slices)
-        if (trace := slices[0][0].trace) in COUNTED:
-            return replace(self.write(trace, held, lower, upper, dict(sorted(self.summed(slices).items()))), bottom=bottom)
+        lower, upper = min(layer.lower for layer, _ in ranges), max(layer.upper for layer, _ in ranges)
+        if (trace := ranges[0][0].trace) in COUNTED:
+            return replace(self.write(trace, held, lower, upper, dict(sorted(self.summed(ranges).items()))), bottom=bottom)
         values: dict[str, Any] = {}
-        for layer, part in reversed(slices):
+        for layer, part in reversed(ranges):
             values |= {key: value for key, value in self.read(layer).items() if part.contains(hash_of(int(key)))}
         written = self.write(trace, held, lower, upper, {int(key): value for key, value in sorted(values.items())})
         return replace(written, bottom=bottom)

@@ -49,9 +49,9 @@ class Promises:
         image, current = life.journal.image, life.current and life.host is self.history.host
         host, layers = life.upkeep.host, life.upkeep.layers
         news = image.number, life.journal.shipped, host.number, (layers.objects, layers.number) if layers else (), current
-        if news == life.told:
+        if news == life.last_news:
             return
-        life.told = news
+        life.last_news = news
         standings = life.upkeep.standings()
         safe = life.upkeep.policy.safe_points(image.epoch, standings)
         for kind in safe if current else ("site",) if "site" in safe else ():

@@ -69,7 +69,7 @@ def simulate_rescaling(seed: int, steps: int = 60) -> tuple[World, int]:
 MUTATIONS: dict[str, tuple[Callable[[], Any], int]] = {
     "covers are put together as if ranges did not overlap": (lambda: patch.object(cover, "pieces", dict), 0),
     "a new layer takes the place of others in its own range only": (lambda: patch.object(image, "with_layer", _beside), 0),
-    "neighbouring merges take whole layers": (lambda: patch.object(spine, "slices", _whole), 3),
+    "neighbouring merges take whole layers": (lambda: patch.object(spine, "layer_ranges", _whole), 3),
     "what is merged may reach beyond what was written": (lambda: patch.object(life, "merges_of", _as_one), 37),
 }
 
@@ -79,9 +79,9 @@ def _beside(covers: Covers, layer: LayerInfo) -> Covers:
 
 
 def _whole(covers: Covers, wanted: HashRange) -> Any:
-    return tuple((layer, layer.range) for layer, _ in cover.slices(covers, wanted))
+    return tuple((layer, layer.range) for layer, _ in cover.layer_ranges(covers, wanted))
 
 
 def _as_one(chosen: Any) -> Any:
-    slices = [one for level in chosen for one in level.slices]
-    return [(HashRange(min(part.lower for _, part in slices), max(part.upper for _, part in slices)), slices)]
+    found = [one for level in chosen for one in level.ranges]
+    return [(HashRange(min(part.lower for _, part in found), max(part.upper for _, part in found)), found)]

@@ -48,14 +48,14 @@ def test_the_simulation_notices_what_is_taken_away(name: str) -> None:
 
 
 def test_the_contract_holds_when_programs_change() -> None:
-    broken, adopted = [], 0
+    broken, takeovers = [], 0
     for seed in range(CHANGING):
         try:
-            adopted += simulate_changes(seed, steps_of(seed))[1]
+            takeovers += simulate_changes(seed, steps_of(seed))[1]
         except Exception as error:
             broken.append(f"seed {seed}: {type(error).__name__}: {error}")
     assert not broken, "\n".join(broken[:5])
-    assert adopted > CHANGING // 2
+    assert takeovers > CHANGING // 2
 
 
 def test_the_contract_holds_when_flows_are_rescaled() -> None:

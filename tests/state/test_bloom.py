@@ -76,7 +76,7 @@ def test_small_layers_have_none_and_readers_never_see_them(tmp_path: Path) -> No
 
 def test_merged_layers_have_one_if_their_inputs_have(tmp_path: Path) -> None:
     infos = [layer(tmp_path, drawn(seed, 5_000), 3 - seed, with_bloom=True).info for seed in (1, 2)]
-    order = {"layers": [info.to_json() for info in infos], "slices": ["0-f", "0-f"], "range": "0-f", "bottom": True}
+    order = {"layers": [info.to_json() for info in infos], "ranges": ["0-f", "0-f"], "range": "0-f", "bottom": True}
     merged = verify(open_layer(tmp_path, merge(str(tmp_path), "f", "1.r", order)))
     needles = drawn(1, 5_000)
     assert merged.with_bloom and lookup([merged], needles, [pa.array(needles.view(np.int64))]).mask.all()

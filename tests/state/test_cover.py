@@ -8,7 +8,7 @@ import pytest
 from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
 from nosync.model.shards import shard_ranges
-from nosync.state.cover import cover, slices
+from nosync.state.cover import cover, layer_ranges
 from nosync.state.leaves import leaf_layers, within
 
 
@@ -67,7 +67,7 @@ def test_any_history_of_merges_holds_every_changed_epoch_once(seed: int) -> None
 def test_layers_are_asked_that_hold_some_of_the_hashes() -> None:
     halves, quarters = shard_ranges(2), shard_ranges(4)
     covers = {halves[0]: (layer(2, 3), layer(1, 2)), halves[1]: (layer(4, 5),)}
-    asked = {wanted: ranges(tuple(layer for layer, _ in slices(covers, wanted))) for wanted in (quarters[1], quarters[2], ALL_HASHES)}
+    asked = {wanted: ranges(tuple(layer for layer, _ in layer_ranges(covers, wanted))) for wanted in (quarters[1], quarters[2], ALL_HASHES)}
     assert asked == {quarters[1]: [(2, 3), (1, 2)], quarters[2]: [(4, 5)], ALL_HASHES: [(4, 5), (2, 3), (1, 2)]}
 
 

@@ -20,11 +20,11 @@ from nosync.model.columns import COUNT, HASH, ROW
 from nosync.model.hash_range import HashRange
 from nosync.model.layers import Kind, LayerInfo
 from nosync.model.shards import shard_ranges
-from nosync.state.cover import cover, covers_of, pieces, slices
+from nosync.state.cover import cover, covers_of, layer_ranges, pieces
 from nosync.state.layer import Layer, open_layer, write_layer
 from nosync.state.merge import scan
+from nosync.state.partial_layer import cut_to, opened
 from nosync.state.search import lookup
-from nosync.state.slicing import opened, sliced
 
 KEYS = 60
 
@@ -73,7 +73,7 @@ class Trace:
             self.apply(Merged(merge(str(self.home), "f", "1.ab", order)))
 
     def read(self, at: int, held: HashRange) -> list[Layer]:
-        return opened(slices(self.image.covers("t", at), held), lambda info: open_layer(self.home, info))
+        return opened(layer_ranges(self.image.covers("t", at), held), lambda info: open_layer(self.home, info))
 
     def check(self, at: int) -> None:
         for held in shard_ranges(self.chance.choice((1, 2, 3, 8))):
@@ -134,7 +134,7 @@ def test_pieces_are_cut_only_where_ranges_overlap() -> None:
     assert cover(cut[quarters[0]], 1) == (lower,)
 
 
-def test_a_slice_is_a_layer_of_its_own_hashes(tmp_path: Path) -> None:
+def test_a_part_of_a_layer_is_a_layer_of_its_own_hashes(tmp_path: Path) -> None:
     hashes = pa.array(range(0, 1 << 64, 1 << 60), pa.uint64())
     batch = pa.RecordBatch.from_pydict({HASH: hashes, "k0": hashes, "n": pa.array([1] * 16, pa.int64())})
     whole = HashRange(0, 1 << 64)
@@ -142,9 +142,9 @@ def test_a_slice_is_a_layer_of_its_own_hashes(tmp_path: Path) -> None:
     info = write_layer(tmp_path, "layers/t/0-f/a", blocks, flow="f", trace="t", range=whole, lower=1, upper=2, kind="upserts", run="1.ab")
     opened_layer = open_layer(tmp_path, info)
     part = HashRange(3 << 60, (9 << 60) + 1)
-    found = sliced(opened_layer, part)
+    found = cut_to(opened_layer, part)
     assert [value >> 60 for block in found.blocks for value in block.column(0).to_pylist()] == [3, 4, 5, 6, 7, 8, 9]
     assert (found.rows, found.info.range, found.info.path) == (7, part, info.path)
-    assert sliced(opened_layer, whole) is opened_layer
-    assert sliced(opened_layer, HashRange(1, 2)).rows == 0
+    assert cut_to(opened_layer, whole) is opened_layer
+    assert cut_to(opened_layer, HashRange(1, 2)).rows == 0
     assert replace(found.info, range=whole, rows=16, bytes=info.bytes) == info

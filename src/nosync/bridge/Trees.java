@@ -14,7 +14,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Metadata;
 
 /**
- * Trees of Catalyst's, told to Python in one call. Compiled at run time, by the compiler that Spark compiles its own queries with.
+ * Trees of Catalyst's, sent to Python in one call. Compiled at run time, by the compiler that Spark compiles its own queries with.
  *
  * Each object of a tree is put under a name of its own into the gateway, so that Python may speak of it without having asked for it; what
  * can be said of it at once is said in JSON: its class, its parts by the names of their accessors, and a few facts that take a call each.
@@ -26,7 +26,7 @@ public class Trees {
   private ArrayList objects = new ArrayList();
   private StringBuilder out;
   private IdentityHashMap spoken = new IdentityHashMap();  // expressions of plans: these are often asked for their text
-  private int told = 0;
+  private int sent = 0;
 
   /** An empty table of objects, all named after the prefix. */
   public Trees table(String prefix) {
@@ -47,10 +47,10 @@ public class Trees {
     value(root);
     out.append(",[");
     boolean first = true;
-    while (told < objects.size()) {
+    while (sent < objects.size()) {
       if (!first) out.append(",\n");
       first = false;
-      tell(objects.get(told++));
+      send(objects.get(sent++));
     }
     out.append("]]");
     String said = out.toString();
@@ -139,7 +139,7 @@ public class Trees {
     return next;
   }
 
-  private void tell(Object object) throws Exception {
+  private void send(Object object) throws Exception {
     out.append("{\"\":");
     text(object.getClass().getSimpleName());
     if (object instanceof TreeNode) parts((scala.Product) object);

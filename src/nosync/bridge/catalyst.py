@@ -34,10 +34,10 @@ def children(node: Java) -> list[Java]:
 
 def kind(node: Java) -> str:
     """The simple class name of a plan or an expression."""
-    told: dict[str, Any] = node.__dict__
-    if not told.get("_kind"):
-        told["_kind"] = str(node.getClass().getSimpleName())  # an object never changes its class
-    return str(told["_kind"])
+    known: dict[str, Any] = node.__dict__
+    if not known.get("_kind"):
+        known["_kind"] = str(node.getClass().getSimpleName())  # an object never changes its class
+    return str(known["_kind"])
 
 
 def data_type(expression: Java) -> DataType:

@@ -2,7 +2,7 @@
 
 A plan has thousands of nodes, and asking each for its class, its children and the names of its columns takes a call every time.
 `Table.read` brings over all that can be said of a tree at once. What comes is made of `Known` objects: they answer like the objects in the
-JVM that they stand for, from what was told where it was, else by asking; they may be given to calls like those. Equal objects are not
+JVM that they stand for, from what was sent where it was, else by asking; they may be given to calls like those. Equal objects are not
 unified, but one object is one `Known` in a table, so `is` means what it means in the JVM. Trees of Catalyst's never change: no answer
 grows old.
 
@@ -69,7 +69,7 @@ class Table:
         self.prefix, self.client = f"nosync{next(_numbers)}:", trees.client
         self.java = trees.java.table(self.prefix)
         self.open = True
-        self._told: list[dict[str, Any]] = []
+        self._sent: list[dict[str, Any]] = []
         self._known: list[Known | None] = []
         weakref.finalize(self, _release, self.java)
 
@@ -80,8 +80,8 @@ class Table:
         return self._taken(self.java.read(object))
 
     def close(self) -> None:
-        """What was told of objects that nobody has spoken of yet is forgotten. They have their names still, and are asked."""
-        self.open, self._told, self._known = False, [], []
+        """What was sent of objects that nobody has spoken of yet is forgotten. They have their names still, and are asked."""
+        self.open, self._sent, self._known = False, [], []
 
     def aliases(self, expressions: Sequence[Any], names: Sequence[str]) -> list[Any]:
         """New columns for expressions."""
@@ -97,13 +97,13 @@ class Table:
         return self._taken(self.java.project(_named(columns), plan))
 
     def _taken(self, said: str) -> Any:
-        root, told = json.loads(said)
-        self._told += told
-        self._known += [None] * len(told)
+        root, sent = json.loads(said)
+        self._sent += sent
+        self._known += [None] * len(sent)
         return self.decoded(root)
 
     def decoded(self, value: Any, again: Callable[[], Any] | None = None) -> Any:
-        """A value as it was told; `again` gets it from the JVM where it has to be handed on."""
+        """A value as it was sent; `again` gets it from the JVM where it has to be handed on."""
         if isinstance(value, list):
             return KnownSequence([self.decoded(one) for one in value], again)
         if not isinstance(value, dict):
@@ -119,7 +119,7 @@ class Table:
             return Known(self, number, {"": ""})
         found = self._known[number]
         if found is None:
-            self._known[number] = found = Known(self, number, self._told[number])
+            self._known[number] = found = Known(self, number, self._sent[number])
         return found
 
 
@@ -137,17 +137,17 @@ def _release(java: Any) -> None:
 class Known(JavaObject):  # type: ignore[misc]
     """An object of the JVM of which much is known here."""
 
-    def __init__(self, table: Table, number: int, told: dict[str, Any]) -> None:
+    def __init__(self, table: Table, number: int, sent: dict[str, Any]) -> None:
         self._target_id, self._gateway_client = f"{table.prefix}{number}", table.client
         self._auto_field, self._methods, self._field_names = False, dict[str, Any](), set[str]()
         self._fully_populated, self._gateway_doc = False, None
-        self._table, self._told, self._kind = table, told, told[""]
+        self._table, self._sent, self._kind = table, sent, sent[""]
 
     def __getattr__(self, name: str) -> Any:
-        table, told = self.__dict__["_table"], self.__dict__["_told"]
+        table, sent = self.__dict__["_table"], self.__dict__["_sent"]
         asking = JavaObject.__getattr__
-        if name in told:
-            value = table.decoded(told[name], lambda: asking(self, name)())
+        if name in sent:
+            value = table.decoded(sent[name], lambda: asking(self, name)())
             answer: Callable[..., Any] = lambda *arguments: asking(self, name)(*arguments) if arguments else value  # noqa: E731
         elif name in KEPT:
             answer = self._asked_once(name)
@@ -170,7 +170,7 @@ class Known(JavaObject):  # type: ignore[misc]
         if self is other:
             return True
         if isinstance(other, Known) and "ExprId" == self._kind == other._kind:
-            return bool(self._told["toString"] == other._told["toString"])
+            return bool(self._sent["toString"] == other._sent["toString"])
         return bool(JavaObject.__getattr__(self, "equals")(other))
 
     def __eq__(self, other: object) -> bool:
@@ -228,6 +228,6 @@ def _held(known: "KnownSequence | KnownOption") -> Any:
     """The object in the JVM, of which so far only the content was known."""
     if known._java is None:
         if known._again is None:
-            raise TypeError("this part of a tree was told, and cannot be handed on")
+            raise TypeError("this part of a tree was sent, and cannot be handed on")
         known._java = known._again()
     return known._java

@@ -18,7 +18,7 @@ from nosync.model.layers import LayerInfo, leaves_of
 from nosync.state.expiry import Expired
 from nosync.state.layer import Layer, open_layer, verify, write_layer
 from nosync.state.merge import merge_diffs, merge_upserts, union_schema
-from nosync.state.slicing import opened
+from nosync.state.partial_layer import opened
 from nosync.state.versions import merge_versions, open_as_of, versioned_schema
 from nosync.tiers.background import arguments, lower_priority
 
@@ -53,7 +53,7 @@ def fold(home: str, flow: str, run: str, order: dict[str, Any]) -> LayerInfo:
 
 
 def _opened(infos: Sequence[LayerInfo], order: dict[str, Any], open: Callable[[LayerInfo], Layer]) -> list[Layer]:
-    return opened(zip(infos, map(HashRange.parse, order["slices"]), strict=True), open)
+    return opened(zip(infos, map(HashRange.parse, order["ranges"]), strict=True), open)
 
 
 def _written(

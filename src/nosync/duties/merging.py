@@ -23,7 +23,7 @@ from nosync.model.retention import FIRST, Kept
 from nosync.model.shards import shard_ranges
 from nosync.model.watermark import Expiry
 from nosync.recovery.suspicion import START_AGAIN
-from nosync.state.cover import Slice, is_rescaled, pieces
+from nosync.state.cover import LayerRange, is_rescaled, pieces
 from nosync.state.folding import chain_of, plan_fold
 from nosync.state.spine import WIDTH, Level, levels, merges_of, plan_merge
 from nosync.tiers.background import close_pipes, spawn
@@ -162,7 +162,7 @@ def due_merges(
 
 def _merges(image: Image, chosen: Sequence[Level], bottom: bool, expiry: Expiry | None) -> list[dict[str, object]]:
     expired = _expired(expiry if bottom else None, chosen[0].upper, image)
-    return [_order(held, slices) | {"bottom": bottom, "expired": expired} for held, slices in merges_of(chosen)]
+    return [_order(held, ranges) | {"bottom": bottom, "expired": expired} for held, ranges in merges_of(chosen)]
 
 
 def due_folds(image: Image, last: Epoch, parts: Iterable[TraceRange]) -> Iterator[dict[str, object]]:
@@ -181,9 +181,9 @@ def due_folds(image: Image, last: Epoch, parts: Iterable[TraceRange]) -> Iterato
             yield _order(held, [(layer, held) for layer in fold.layers]) | {"lower": fold.lower, "upper": fold.upper, **kept}
 
 
-def _order(held: HashRange, slices: Iterable[Slice]) -> dict[str, object]:
-    found = [(layer.to_json(), str(part)) for layer, part in slices]
-    return {"layers": [layer for layer, _ in found], "slices": [part for _, part in found], "range": str(held)}
+def _order(held: HashRange, ranges: Iterable[LayerRange]) -> dict[str, object]:
+    found = [(layer.to_json(), str(part)) for layer, part in ranges]
+    return {"layers": [layer for layer, _ in found], "ranges": [part for _, part in found], "range": str(held)}
 
 
 def _shards(image: Image, covers: Covers) -> Iterable[HashRange]:

@@ -20,12 +20,12 @@ from nosync.flow import actions, watermarks
 from nosync.flow.declared import of_changes, of_rows
 from nosync.flow.functions import functions_of
 from nosync.flow.in_use import IN_USE, check_first_use
+from nosync.flow.listeners import all_listeners
 from nosync.flow.names import asked, check_free, created_view
 from nosync.flow.outputs import check_fits, check_output, check_preview, check_view
 from nosync.flow.preview import Preview
 from nosync.flow.statements import check_statement
 from nosync.flow.streams import Streams
-from nosync.flow.telling import telling
 from nosync.flow.words import EXPLAIN_WORDS, SINK_WORDS, SOURCE_WORDS, SQL_WORDS, START_WORDS, VIEW_WORDS, check_words
 from nosync.graph.copying import copied
 from nosync.history.home import open as open_home
@@ -335,7 +335,7 @@ class Flow:
         ladder = None if keep is None else ladder_of(keep)
         program = replace(self.program(), on_other_settings=on_other_settings, policy=durability.policy, keep=ladder, scaling=scaling)
         wanted = trigger_of(trigger)
-        with IN_USE.by(self.name, self._given) as use, telling(self.name, self._listeners, quiet, metrics_port) as listeners:
+        with IN_USE.by(self.name, self._given) as use, all_listeners(self.name, self._listeners, quiet, metrics_port) as listeners:
             program = replace(program, listeners=listeners)
             self._run = use.run = Run(program, Path(home).expanduser(), shards, wanted, durability, on_change)
         return self._run

@@ -20,22 +20,22 @@ from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import Covers, LayerInfo
 from nosync.state.canonical import canonical_bytes, rows_equal
-from nosync.state.cover import Slice, cover, is_covered, known_updates, slices
+from nosync.state.cover import LayerRange, cover, is_covered, known_updates, layer_ranges
 from nosync.state.layer import Layer
 from nosync.state.merge import merge_diffs, merge_upserts
 
-Open = Callable[[Sequence[Slice]], list[Layer]]
+Open = Callable[[Sequence[LayerRange]], list[Layer]]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangeStep:
     """What one step reads in one piece: the layers of its epochs alone, where there are such, and the state before and after."""
 
     epoch: Epoch
     time: float | None
-    own: tuple[Slice, ...] | None
-    before: tuple[Slice, ...]
-    after: tuple[Slice, ...]
+    own: tuple[LayerRange, ...] | None
+    before: tuple[LayerRange, ...]
+    after: tuple[LayerRange, ...]
     first: bool = False
 
 
@@ -45,7 +45,7 @@ def steps(
     since: Epoch,
     times: Mapping[Epoch, float],
     covers: Callable[[Epoch], Covers],
-) -> Iterator[Change]:
+) -> Iterator[ChangeStep]:
     """One for each piece and kept epoch, oldest first. `layers` are those of the view by pieces, `kept` the epochs after `since`."""
     before = since
     for epoch in kept:
@@ -55,7 +55,7 @@ def steps(
             if own or own is None:
                 parts = None if own is None else tuple((layer, piece) for layer in own)
                 first = piece.contains(0)
-                yield Change(epoch, times.get(epoch), parts, slices(earlier, piece), slices(later, piece), first)
+                yield ChangeStep(epoch, times.get(epoch), parts, layer_ranges(earlier, piece), layer_ranges(later, piece), first)
         before = epoch
 
 
@@ -67,7 +67,7 @@ def own_layers(layers: Iterable[LayerInfo], before: Epoch, epoch: Epoch) -> tupl
     return chosen if all(is_covered(layer, chosen) for layer in updates) else None
 
 
-def batches(view: ViewRecord, change: Change, open: Open) -> Iterator[pa.RecordBatch]:
+def batches(view: ViewRecord, change: ChangeStep, open: Open) -> Iterator[pa.RecordBatch]:
     """The rows of a step, each with `_epoch`, `_time` and `_diff`; a row that replaces another comes after it."""
     if change.own is not None and view.kind == "diffs":
         found = _of_diffs(view, open(change.own))
@@ -103,7 +103,7 @@ def _of_upserts(view: ViewRecord, own: list[Layer], before: list[Layer]) -> Iter
         yield rows_after.take(pa.array(come)), np.ones(len(come), np.int64)
 
 
-def _of_states(view: ViewRecord, change: Change, open: Open) -> Iterator[Weighed]:
+def _of_states(view: ViewRecord, change: ChangeStep, open: Open) -> Iterator[Weighed]:
     """By comparing all rows before with all rows after."""
     counts: dict[bytes, int] = {}
     held: dict[bytes, pa.RecordBatch] = {}
@@ -126,7 +126,7 @@ def changes_schema(view: pa.Schema) -> pa.Schema:
     return pa.schema([*view, (EPOCH, pa.int64()), (TIME, pa.timestamp("us", "UTC")), (DIFF, pa.int64())])
 
 
-def _stamped(view: ViewRecord, batch: pa.RecordBatch, change: Change, weights: np.ndarray) -> pa.RecordBatch:
+def _stamped(view: ViewRecord, batch: pa.RecordBatch, change: ChangeStep, weights: np.ndarray) -> pa.RecordBatch:
     time = None if change.time is None else round(change.time * 1e6)
     said = [
         pa.array(np.full(batch.num_rows, change.epoch, np.int64)),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from nosync.history.changes import Change, batches, changes_schema, steps
+from nosync.history.changes import ChangeStep, batches, changes_schema, steps
 from nosync.history.epochs import epochs_of
 from nosync.history.moments import epoch_at
 from nosync.history.query import answer
@@ -34,13 +34,13 @@ from nosync.model.store import Remote, Store
 from nosync.observe.figures import rows_kept
 from nosync.observe.introductions import status_as_html, status_in_a_line
 from nosync.state.cache import LayerCache
-from nosync.state.cover import Slice, cover, is_complete, is_covered, known_updates, pieces
+from nosync.state.cover import LayerRange, cover, is_complete, is_covered, known_updates, pieces
 from nosync.state.layer import Layer, verify
 from nosync.state.leaves import leaf_layers, within
-from nosync.state.slicing import opened
+from nosync.state.partial_layer import opened
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
-from nosync.tiers.leases import Hold
+from nosync.tiers.leases import HeldLease
 from nosync.tiers.placed import on_remote
 
 HOMES = "Give the folder that was passed as home= when the flow was started."
@@ -84,7 +84,7 @@ class Home:
         self.disk = LocalDisk(path)
         self._cache = LayerCache(OPEN_LAYERS)
         self._covers: dict[tuple[str, Epoch | None], Covers] = {}
-        self._lease = Hold(self.disk) if not alone and (path / RECORDS).is_dir() else None
+        self._lease = HeldLease(self.disk) if not alone and (path / RECORDS).is_dir() else None
         chain = read_chain(remote if remote is not None and alone else self.disk)
         if not chain.number:
             said = remote.address if remote is not None and alone else path
@@ -184,7 +184,7 @@ class Home:
         found = [batch for step in self.steps(name, since, until) for batch in batches(record, step, self.layers)]
         return pa.Table.from_batches(found, changes_schema(record.schema))
 
-    def steps(self, name: str, since: At = None, until: At = None) -> list[Change]:
+    def steps(self, name: str, since: At = None, until: At = None) -> list[ChangeStep]:
         """How `changes` are read."""
         self._hold()
         record, first, last = self.record(name), self.resolve(since) or NO_EPOCH, self.resolve(until)
@@ -230,7 +230,7 @@ class Home:
                 del self._covers[next(iter(self._covers))]
         return self._covers[name, epoch]
 
-    def layers(self, parts: Iterable[Slice], whole: bool = False) -> list[Layer]:
+    def layers(self, parts: Iterable[LayerRange], whole: bool = False) -> list[Layer]:
         """The open layers. They are verified: at once where they are read as a `whole`, else block by block as they are searched."""
         if self._lease is not None:
             self._lease.renew()
@@ -244,7 +244,7 @@ class Home:
         layer.doubt()
         return layer
 
-    def bring(self, step: Change) -> None:
+    def bring(self, step: ChangeStep) -> None:
         """Fetches what a step reads and only the remote has, for those who read it from the folder."""
         for layer, _ in (*(step.own or ()), *step.before, *(step.after if step.own is None else ())):
             self._brought(layer)

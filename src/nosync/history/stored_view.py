@@ -16,7 +16,7 @@ from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import Covers
 from nosync.state.canonical import rows_equal
-from nosync.state.cover import slices
+from nosync.state.cover import layer_ranges
 from nosync.state.layer import Layer
 from nosync.state.search import rows_of
 
@@ -69,7 +69,7 @@ class StoredView:
 
     def piece(self, held: HashRange | None, first: bool) -> Iterator[pa.RecordBatch]:
         """The rows of one piece, block by block. The `first` one answers for an aggregate without a key."""
-        layers = self._home.layers(slices(self._covers, held) if held else (), whole=True)
+        layers = self._home.layers(layer_ranges(self._covers, held) if held else (), whole=True)
         with reading(f'view "{self.name}"', FITS):
             yield from rows(self._record, layers, owns_whole=first)
 
@@ -117,7 +117,7 @@ class StoredView:
             yield repeated(self._record, found)
 
     def _layers_with(self, hash: int) -> Sequence[Layer]:
-        return self._home.layers(slices(self._covers, HashRange(hash, hash + 1)))
+        return self._home.layers(layer_ranges(self._covers, HashRange(hash, hash + 1)))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())

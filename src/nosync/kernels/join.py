@@ -59,7 +59,7 @@ class Joining:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class JoinedRows:
     """Some of the change: rows of `Joined.left` and `Joined.right` that belong together (None: no row of that side), and their weights."""
 
     kind: int
@@ -93,7 +93,7 @@ class Joined:
     layers: tuple[pa.RecordBatch, pa.RecordBatch]
     left: pa.RecordBatch
     right: pa.RecordBatch
-    parts: Iterator[Part]
+    parts: Iterator[JoinedRows]
 
 
 def join(spec: Joining, covers: tuple[Sequence[Layer], Sequence[Layer]], changes: tuple[pa.RecordBatch, pa.RecordBatch]) -> Joined:
@@ -186,7 +186,7 @@ class _Meeting:
         if self.spec.how == "single" and bool(((self.right_rows[1] > 1) & (self.left_rows[1] > 0)).any()):
             raise Failed(TOO_MANY)
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[JoinedRows]:
         how = self.spec.how
         if self.spec.pairs:
             yield from self._pairs()
@@ -201,7 +201,7 @@ class _Meeting:
         if RIGHT in self.spec.alone:
             yield from _parts(RIGHT, self.right.change)
 
-    def _pairs(self) -> Iterator[Part]:
+    def _pairs(self) -> Iterator[JoinedRows]:
         """Changed rows of the left with all they meet, then the others with changed rows of the right: no pair twice."""
         changed = self.left.change != 0
         everything, fresh = np.arange(len(self.right.group)), np.flatnonzero(self.right.change)
@@ -210,7 +210,7 @@ class _Meeting:
                 weights = self.left.change[left] * self.right.before[right] + self.left.after[left] * self.right.change[right]
                 real = np.flatnonzero(weights)
                 if len(real):
-                    yield Part(MATCHED, left[real], right[real], weights[real])
+                    yield JoinedRows(MATCHED, left[real], right[real], weights[real])
 
 
 def _weights(side: _Side, others: tuple[Ints, Ints], matched: bool) -> Ints:
@@ -220,11 +220,11 @@ def _weights(side: _Side, others: tuple[Ints, Ints], matched: bool) -> Ints:
     return weights
 
 
-def _parts(kind: int, weights: Ints) -> Iterator[Part]:
+def _parts(kind: int, weights: Ints) -> Iterator[JoinedRows]:
     rows = np.flatnonzero(weights)
     if len(rows):
         left, right = (None, rows) if kind == RIGHT else (rows, None)
-        yield Part(kind, left, right, weights[rows])
+        yield JoinedRows(kind, left, right, weights[rows])
 
 
 def _products(left: Ints, left_group: Ints, right: Ints, right_group: Ints, groups: int) -> Iterator[tuple[Ints, Ints]]:

@@ -12,7 +12,7 @@ SHOWN = 10  # rows of each source, as text
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Contribution:
     """What one source gave in one epoch: `rows` of its `slice` could have had a part; None where the input is not there any more."""
 
     source: str
@@ -32,7 +32,7 @@ class Why:
     values: Mapping[str, Any]
     epoch: Epoch
     result: tuple[Mapping[str, Any], ...]
-    parts: tuple[Part, ...]
+    parts: tuple[Contribution, ...]
     rows: Mapping[str, tuple[Mapping[str, Any], ...]]
     notes: tuple[str, ...] = field(default=())
 

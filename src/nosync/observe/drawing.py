@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 
 from nosync.model.errors import Invalid
 from nosync.model.picture import Box, Figures, Picture
-from nosync.observe.layout import Layout, Place, laid_out
+from nosync.observe.layout import Layout, Rectangle, laid_out
 from nosync.observe.text import NO_FIGURES, counted, visible
 
 LETTERS, LINE, PADDING = 44, 16.0, 12.0
@@ -80,7 +80,7 @@ def _document(picture: Picture, layout: Layout, lines: Mapping[str, Lines]) -> I
     yield "</svg>"
 
 
-def _curve(edge: list[Place]) -> str:
+def _curve(edge: list[Rectangle]) -> str:
     """Smooth from place to place, straight through those that it only passes."""
     x, y = edge[0].x + edge[0].width, edge[0].middle
     path = f"M{x:.1f},{y:.1f}"
@@ -94,7 +94,7 @@ def _curve(edge: list[Place]) -> str:
     return path
 
 
-def _drawn_box(box: Box, place: Place, lines: Lines) -> Iterator[str]:
+def _drawn_box(box: Box, place: Rectangle, lines: Lines) -> Iterator[str]:
     fill, stroke = COLOURS[box.sort]
     rectangle = f'x="{place.x:.1f}" y="{place.y:.1f}" width="{place.width:.1f}" height="{place.height:.1f}" rx="7"'
     yield f'<g><rect {rectangle} fill="{fill}" stroke="{stroke}"{"" if box.traces else _dashed(box)}/>'

@@ -16,7 +16,7 @@ SWEEPS = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Rectangle:
     """A rectangle: of a box, or where an edge passes a column."""
 
     x: float
@@ -33,8 +33,8 @@ class Place:
 class Layout:
     """Places of boxes by their ids; each edge as the places it touches, from input to reader."""
 
-    boxes: dict[str, Place]
-    edges: list[list[Place]]
+    boxes: dict[str, Rectangle]
+    edges: list[list[Rectangle]]
     width: float
     height: float
 
@@ -84,12 +84,12 @@ def _order(columns: list[list[str]], ways: Sequence[Sequence[str]]) -> None:
 def _placed(columns: list[list[str]], ways: Sequence[Sequence[str]], sizes: Mapping[str, tuple[float, float]]) -> Layout:
     tall = [sum(_height(name, sizes) + GAP_DOWN for name in column) - GAP_DOWN for column in columns]
     height, x = max(tall, default=0.0) + 2 * MARGIN, MARGIN
-    places: dict[str, Place] = {}
+    places: dict[str, Rectangle] = {}
     for column, own in zip(columns, tall):
         width = max(sizes[name][0] for name in column if name in sizes)
         y = (height - own) / 2
         for name in column:
-            places[name] = Place(x, y, width, _height(name, sizes))
+            places[name] = Rectangle(x, y, width, _height(name, sizes))
             y += _height(name, sizes) + GAP_DOWN
         x += width + GAP_ACROSS
     return Layout({name: places[name] for name in sizes}, [[places[name] for name in way] for way in ways], x - GAP_ACROSS + MARGIN, height)

@@ -30,7 +30,7 @@ def editions_of(spark: SparkSession, namespace: Namespace, pipeline: str) -> Edi
 
 
 @dataclass(frozen=True)
-class Place:
+class TableLocation:
     """Where a table of the catalog lies, or will lie."""
 
     spark: SparkSession
@@ -39,7 +39,7 @@ class Place:
     path: Path
 
     @staticmethod
-    def of(spark: SparkSession, dataset: Dataset, namespace: Namespace) -> "Place":
+    def of(spark: SparkSession, dataset: Dataset, namespace: Namespace) -> "TableLocation":
         catalog, database, table = dataset.key
         if catalog != SESSIONS_OWN:
             hint = f"Leave `catalog` out: tables go to {SESSIONS_OWN}."
@@ -48,7 +48,7 @@ class Place:
         if path is None:
             hint = "Let its database lie in a folder of this machine, or in one that is mounted."
             raise Refused(f'table "{table}" lies in an object store, where it cannot be replaced at once', hint=hint)
-        return Place(spark, dataset, namespace.short(dataset.key), path)
+        return TableLocation(spark, dataset, namespace.short(dataset.key), path)
 
     @property
     def quoted(self) -> str:
@@ -126,10 +126,10 @@ class Place:
         if self.path.is_symlink() and os.readlink(self.path) == target:
             return
         if self.path.is_dir() and not self.path.is_symlink():
-            aside = self.path.with_name(f".replaced-{self.path.name}.{os.getpid()}")
-            self.path.rename(aside)
+            replaced = self.path.with_name(f".replaced-{self.path.name}.{os.getpid()}")
+            self.path.rename(replaced)
             point(self.path, target)
-            shutil.rmtree(aside, ignore_errors=True)
+            shutil.rmtree(replaced, ignore_errors=True)
         else:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             point(self.path, target)

@@ -19,7 +19,7 @@ from nosync.history.home import Home
 from nosync.model.columns import EPOCH, TIME
 from nosync.model.errors import NotInHistory
 from nosync.pipelines.building import Building, fitted
-from nosync.pipelines.catalog import Place, create_view
+from nosync.pipelines.catalog import TableLocation, create_view
 from nosync.pipelines.definitions import TABLES, Key, Query
 from nosync.pipelines.editions import Edition, Editions, Published
 from nosync.pipelines.parts import write_next, write_whole
@@ -34,7 +34,7 @@ class Publishing:
     """One edition in the making. `whole` are tables to be written anew whatever was there."""
 
     building: Building
-    places: Mapping[Key, Place]
+    places: Mapping[Key, TableLocation]
     editions: Editions
     run: Run
     home: Home
@@ -118,7 +118,7 @@ class Publishing:
         else:
             self._save(self.run.view(name, at=self.home.epoch), place, target)
 
-    def _save(self, rows: DataFrame, place: Place, target: Path) -> None:
+    def _save(self, rows: DataFrame, place: TableLocation, target: Path) -> None:
         writer = rows.write.format(place.format).mode("overwrite")
         (writer.partitionBy(*place.dataset.partition_by) if place.dataset.partition_by else writer).save(str(target))
 

@@ -10,7 +10,7 @@ from nosync.flow.flow import Flow
 from nosync.history.home import Home
 from nosync.model.errors import Invalid
 from nosync.pipelines.building import Building
-from nosync.pipelines.catalog import Place, editions_of
+from nosync.pipelines.catalog import TableLocation, editions_of
 from nosync.pipelines.definitions import TABLES, Key, Project
 from nosync.pipelines.editions import Editions
 from nosync.pipelines.loading import load_project
@@ -49,9 +49,9 @@ class Plan:
     @property
     def lines(self) -> list[str]:
         """What becomes of each dataset."""
-        return [f"{dataset.kind} {self.building.name(key)}: {self._fate(key)}" for key, dataset in self.project.datasets.items()]
+        return [f"{dataset.kind} {self.building.name(key)}: {self._how_it_is_kept(key)}" for key, dataset in self.project.datasets.items()]
 
-    def _fate(self, key: Key) -> str:
+    def _how_it_is_kept(self, key: Key) -> str:
         if key in self.building.reasons:
             return f"recomputed whole with each run: {self.building.reasons[key]}"
         return "maintained" if self.project.datasets[key].kind in TABLES else "part of what reads it"
@@ -100,7 +100,7 @@ class Pipeline:
     """A project whose flow is running."""
 
     plan: Plan
-    places: Mapping[Key, Place]
+    places: Mapping[Key, TableLocation]
     editions: Editions
     storage: Storage
     run: Run
@@ -125,7 +125,7 @@ def _running(spec: Spec, spark: SparkSession, wanted: Wanted, say: Say) -> Itera
     plan = _declared(spec, spark, project, storage)
     for line in plan.lines:
         say(line)
-    places = {key: Place.of(spark, project.datasets[key], project.namespace) for key in plan.tables}
+    places = {key: TableLocation.of(spark, project.datasets[key], project.namespace) for key in plan.tables}
     for key, place in places.items():
         place.check(replacing=wanted.full_refresh_all or key in anew)
     storage.save()
@@ -143,16 +143,16 @@ def run_pipeline(spec: Spec, spark: SparkSession, wanted: Wanted | None = None, 
 
 
 def follow_pipeline(
-    spec: Spec, spark: SparkSession, told: Callable[[Report], object], wanted: Wanted | None = None, say: Say = lambda line: None
+    spec: Spec, spark: SparkSession, on_report: Callable[[Report], object], wanted: Wanted | None = None, say: Say = lambda line: None
 ) -> None:
-    """Keeps the tables of a project at the newest epoch until somebody stops it: a KeyboardInterrupt, or `told` raises `StopIteration`. An
-    edition has all epochs that were computed while the one before was written."""
+    """Keeps the tables of a project at the newest epoch until somebody stops it: a KeyboardInterrupt, or `on_report` raises
+    `StopIteration`. An edition has all epochs that were computed while the one before was written."""
     with _running(spec, spark, wanted or Wanted(), say) as pipeline:
         pipeline.run.processAllAvailable()
         report = pipeline.publish()
         with suppress(KeyboardInterrupt, StopIteration):
-            told(report)
+            on_report(report)
             while not pipeline.run.awaitTermination(LOOK_SECONDS):
                 if pipeline.run.epoch > report.epoch:
                     report = pipeline.publish(first=False)
-                    told(report)
+                    on_report(report)

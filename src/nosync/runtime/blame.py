@@ -13,7 +13,7 @@ from nosync.model.columns import EPOCH
 from nosync.model.errors import NosyncError
 from nosync.model.identifiers import Epoch
 from nosync.model.quoting import quoted
-from nosync.model.why import Part, Why
+from nosync.model.why import Contribution, Why
 from nosync.runtime.program import Program
 from nosync.spark.engine import SparkEngine
 from nosync.spark.origins import Origin, origins
@@ -30,7 +30,7 @@ def why(program: Program, engine: SparkEngine, home: Home, view: str, values: Ma
     found = list(origins(engine.setting.catalyst, query, program.queries, program.leaves))
     openings = [entry for entry in home.openings() if entry.epoch <= epoch]
     notes = [f"only the last {MOST_EPOCHS} of {len(openings)} epochs were looked at"] if len(openings) > MOST_EPOCHS else []
-    parts: list[Part] = []
+    parts: list[Contribution] = []
     rows: dict[str, tuple[Mapping[str, Any], ...]] = {}
     for name in dict.fromkeys(origin.source.name for origin in found):
         looked = _Looked(engine, home, name, [origin for origin in found if origin.source.name == name], most)
@@ -46,7 +46,7 @@ class _Looked:
 
     def __init__(self, engine: SparkEngine, home: Home, source: str, wanted: Sequence[Origin], most: int) -> None:
         self.engine, self.home, self.source, self.wanted, self.most = engine, home, source, wanted, most
-        self.parts: list[Part] = []
+        self.parts: list[Contribution] = []
         self.rows: list[Mapping[str, Any]] = []
         self.notes: list[str] = []
 
@@ -63,7 +63,7 @@ class _Looked:
         counts = self._counted(there) if there else {}
         for entry in mine:
             rows = None if counts is None or entry.epoch <= trimmed else counts.get(entry.epoch, 0)
-            self.parts.append(Part(self.source, entry.epoch, entry.at, entry.slices[self.source], rows))
+            self.parts.append(Contribution(self.source, entry.epoch, entry.at, entry.slices[self.source], rows))
 
     def _counted(self, there: Sequence[Opened]) -> dict[Epoch, int] | None:
         """How many rows by epoch; None where they cannot be read."""

@@ -17,14 +17,14 @@ from nosync.model.identifiers import Epoch
 from nosync.model.picture import Box, Picture
 from nosync.runtime.change import Difference, OnChange, base, check_same_flow, check_settings
 from nosync.runtime.program import Program
-from nosync.runtime.takeover import Change, check_possible
+from nosync.runtime.takeover import ProgramChange, check_possible
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """One part of the program, or of the one before: `fate` is "kept", "renamed", "changed", "new" or "gone"."""
+class ComparedPart:
+    """One part of the program, or of the one before: `outcome` is "kept", "renamed", "changed", "new" or "gone"."""
 
-    fate: str
+    outcome: str
     name: str
     why: str
 
@@ -37,7 +37,7 @@ class Comparison:
 
     flow: str
     epoch: Epoch
-    parts: tuple[Part, ...]
+    parts: tuple[ComparedPart, ...]
     choices: Mapping[str, str]
     refused: tuple[str, ...] = ()
 
@@ -47,7 +47,7 @@ class Comparison:
     def __str__(self) -> str:
         lines = [f'Flow "{self.flow}" on a home at epoch {self.epoch}', ""]
         width = max((len(part.name) for part in self.parts), default=0)
-        lines += [f"{part.fate:<8} {part.name:<{width}}  {part.why}" for part in self.parts]
+        lines += [f"{part.outcome:<8} {part.name:<{width}}  {part.why}" for part in self.parts]
         lines += ["", *self._ends()]
         return "\n".join(lines)
 
@@ -69,18 +69,18 @@ def compare(program: Program, home: Home) -> Comparison:
     return Comparison(program.name, image.epoch, tuple(parts), _choices(change, image), tuple(_refusals(program, old, change)))
 
 
-def _states(found: Difference, before: Picture, after: Picture) -> Iterator[Part]:
+def _states(found: Difference, before: Picture, after: Picture) -> Iterator[ComparedPart]:
     """What keeps state, in the order of what is worth knowing first."""
     old, new = _by_state(before), _by_state(after)
     for name in found.changed:
         was = next((box for other, box in old.items() if base(other) == base(name)), None)
-        yield Part("changed", _label(name, new), _what_changed(was, new.get(name), found, after))
+        yield ComparedPart("changed", _label(name, new), _what_changed(was, new.get(name), found, after))
     for name in found.new:
-        yield Part("new", _label(name, new), f"the home has no state of it: {_said(new.get(name))}")
+        yield ComparedPart("new", _label(name, new), f"the home has no state of it: {_said(new.get(name))}")
     for name in found.gone:
-        yield Part("gone", _label(name, old), "nothing asks for it any more: its state is dropped, and its history with it")
+        yield ComparedPart("gone", _label(name, old), "nothing asks for it any more: its state is dropped, and its history with it")
     for name in found.kept:
-        yield Part("kept", _label(name, new), "as it is, with its history")
+        yield ComparedPart("kept", _label(name, new), "as it is, with its history")
 
 
 def _by_state(picture: Picture) -> dict[str, Box]:
@@ -121,10 +121,10 @@ def _listed(names: tuple[str, ...]) -> str:
     return ", ".join(names) or "nothing"
 
 
-def _names(old: Declared, new: Declared, found: Difference) -> Iterator[Part]:
+def _names(old: Declared, new: Declared, found: Difference) -> Iterator[ComparedPart]:
     """What is only called otherwise, or needs no state of its own."""
     if old.flow != new.flow:
-        yield Part("renamed", f"flow {new.flow}", f'before "{old.flow}": state and history stay')
+        yield ComparedPart("renamed", f"flow {new.flow}", f'before "{old.flow}": state and history stay')
     records = {name: ViewRecord.from_json(text) for name, text in old.views.items()}
     left = {record.trace: name for name, record in records.items() if name not in new.views}
     for name, record in {name: ViewRecord.from_json(text) for name, text in new.views.items()}.items():
@@ -133,17 +133,18 @@ def _names(old: Declared, new: Declared, found: Difference) -> Iterator[Part]:
         known = records.get(name)
         if known is not None and known.trace == record.trace:
             if known.schema.names != record.schema.names:
-                yield Part("renamed", f"view {name}", f"columns {', '.join(record.schema.names)}; before {', '.join(known.schema.names)}")
+                columns, before = ", ".join(record.schema.names), ", ".join(known.schema.names)
+                yield ComparedPart("renamed", f"view {name}", f"columns {columns}; before {before}")
         elif record.trace in left:
-            yield Part("renamed", f"view {name}", f'before "{left.pop(record.trace)}": state and history stay')
+            yield ComparedPart("renamed", f"view {name}", f'before "{left.pop(record.trace)}": state and history stay')
         else:
-            yield Part("new", f"view {name}", f"is read from {base(record.trace)}, which is kept: it has its past at once")
+            yield ComparedPart("new", f"view {name}", f"is read from {base(record.trace)}, which is kept: it has its past at once")
     for trace, name in left.items():
         if not _belongs(trace, found.gone):
-            yield Part("gone", f"view {name}", f"its rows are those of {base(trace)}, which stays")
+            yield ComparedPart("gone", f"view {name}", f"its rows are those of {base(trace)}, which stays")
     for source in sorted(old.folders.keys() & new.folders.keys()):
         if old.folders[source] != new.folders[source]:
-            yield Part("changed", f"source {source}", f"reads {new.folders[source]}; before {old.folders[source]}")
+            yield ComparedPart("changed", f"source {source}", f"reads {new.folders[source]}; before {old.folders[source]}")
 
 
 def _belongs(trace: str, states: Iterable[str]) -> bool:
@@ -151,7 +152,7 @@ def _belongs(trace: str, states: Iterable[str]) -> bool:
     return any(trace == name or trace.startswith(f"{name}/") for name in states)
 
 
-def _choices(change: Change, image: Image) -> dict[str, str]:
+def _choices(change: ProgramChange, image: Image) -> dict[str, str]:
     found = change.difference
     if not found or not image.epoch:
         return {}
@@ -167,7 +168,7 @@ def _choices(change: Change, image: Image) -> dict[str, str]:
     return {"refuse": "(if nothing is said) refuses to start", **said}
 
 
-def _refusals(program: Program, old: Declared, change: Change) -> Iterator[str]:
+def _refusals(program: Program, old: Declared, change: ProgramChange) -> Iterator[str]:
     new = change.declaration
     same = partial(check_same_flow, old, new, program.formerly)
     settings = partial(check_settings, old.settings, new.settings, program.on_other_settings)

@@ -45,7 +45,7 @@ class Loop:
         self.log = logger(starting.program.name)
         self.pacing = Pacing(trigger.latency, starting.program.sources) if trigger.latency is not None else None
         self.begun_at = time.monotonic()
-        self.idle_told = False
+        self.idle_reported = False
         self.stepping: Stepping | None = None
         self.tending: Tending | None = None
         self.opener: Opener | None = None
@@ -69,8 +69,8 @@ class Loop:
         tiers, sinks = (tuple(upkeep.standings()), dict(upkeep.releaser.delivered)) if upkeep else ((), {})
         estimate, troubles = upkeep.estimate if upkeep else None, self.starting.troubles.all()
         standbys, next_at = self.starting.leading.standbys, upkeep.releaser.next_at() if upkeep else {}
-        told = self.phase, self.message, tiers, sinks, troubles, self.recovery, estimate, standbys, next_at
-        return Live(self.starting.run, *told)
+        facts = self.phase, self.message, tiers, sinks, troubles, self.recovery, estimate, standbys, next_at
+        return Live(self.starting.run, *facts)
 
     def ready(self) -> Stepping:
         """Waits until the state is together; raises why it never will be."""
@@ -170,9 +170,9 @@ class Loop:
             self.changed.notify_all()
         if done is not None:
             self._tell("progress", progress=done)
-        elif not self.idle_told:
+        elif not self.idle_reported:
             self._tell("idle")
-        self.idle_told = done is None
+        self.idle_reported = done is None
         return done is not None
 
     def _paced(self, stepping: Stepping, pacing: Pacing) -> Progress | None:

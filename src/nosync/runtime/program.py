@@ -29,7 +29,7 @@ from nosync.model.shards import shard_ranges
 from nosync.model.sink import BoundSink, Promise
 from nosync.recovery.plan import Shape
 from nosync.runtime.change import OtherSettings, difference, names_for
-from nosync.runtime.takeover import Change
+from nosync.runtime.takeover import ProgramChange
 from nosync.spark.settings import settings_of
 
 
@@ -86,7 +86,7 @@ class Program:
                 node.name = name
         return other
 
-    def change(self, old: Declared, shards: int) -> Change:
+    def change(self, old: Declared, shards: int) -> ProgramChange:
         """What taking over from another program means. This one has its names."""
         gone = set(old.fingerprints) - {name_of(node) for node, _ in self._states()}
         left_behind = set(old.feeders) - set(feeders(self.graph))
@@ -98,7 +98,7 @@ class Program:
         targets = {trace: every for node in fresh for trace in traces_of(node)}
         upstream_of_them = [other for node in fresh for other in computed_from(node)]
         sinks = tuple(name for name, node in self.graph.sinks.items() if node.trace in found.fresh)
-        return Change(
+        return ProgramChange(
             declaration, found, targets, {trace: every for node in upstream_of_them for trace in traces_of(node)},
             frozenset(node.name for node in upstream_of_them if isinstance(node, SourceNode)), sinks,
             bool({trace for node in upstream_of_them for trace in traces_of(node)} & set(self._stepwise())),

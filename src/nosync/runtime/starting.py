@@ -39,7 +39,7 @@ from nosync.runtime.program import Program, marks_of
 from nosync.runtime.reporting import failing_start
 from nosync.runtime.rescaling import rescale
 from nosync.runtime.stepping import Stepping
-from nosync.runtime.takeover import Change, Takeover, Taking, check_possible
+from nosync.runtime.takeover import ProgramChange, Takeover, Taking, check_possible
 from nosync.spark.engine import WIDE_BYTES, SparkEngine
 from nosync.spark.session import check_home
 from nosync.state.layer import open_layer, verify
@@ -122,7 +122,7 @@ def policy_before(declared: Declared | None, chosen: Policy) -> Policy:
     return policy_named(declared.policy) if declared is not None else chosen
 
 
-def _change(program: Program, image: Image, shards: int | None, on_change: OnChange) -> tuple[Program, Change] | None:
+def _change(program: Program, image: Image, shards: int | None, on_change: OnChange) -> tuple[Program, ProgramChange] | None:
     """The program under the home's names, and what going on with it means for the state of an image; None where there is none yet."""
     if image.declared is None:
         return None
@@ -138,7 +138,7 @@ def _change(program: Program, image: Image, shards: int | None, on_change: OnCha
 
 def _declare(
     program: Program, journal: Journal, shards: int | None, on_change: OnChange, clock: Clock
-) -> tuple[Program, int, Change | None]:
+) -> tuple[Program, int, ProgramChange | None]:
     """Records the program, unless it has to take over first: then with what that leads to."""
     found = _change(program, journal.image, shards, on_change)
     if found is None:
@@ -170,7 +170,7 @@ class Starting:
     journal: Journal
     engine: SparkEngine
     boot: str
-    change: Change | None
+    change: ProgramChange | None
     on_change: OnChange
     lost_under: Policy
     clock: Clock

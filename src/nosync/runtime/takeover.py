@@ -29,7 +29,7 @@ from nosync.tiers.host import HostTier
 
 
 @dataclass(frozen=True)
-class Change:
+class ProgramChange:
     """A program that is to take over. `targets` are the traces and shards without state, `upstream` those and all they are computed from;
     `sources` feed them, `sinks` are those without a past. `doubts` say why operators cannot begin empty, `recorded` ones of `upstream`
     cannot be computed again.
@@ -57,7 +57,7 @@ class Takeover:
     dropped: tuple[str, ...] = ()
 
 
-def check_possible(change: Change, on_change: OnChange, image: Image) -> None:
+def check_possible(change: ProgramChange, on_change: OnChange, image: Image) -> None:
     """Refuses what could not be carried out, before anybody is fenced."""
     known = image.declared.sinks if image.declared else {}
     for sink in change.sinks if on_change == "rebuild" else ():
@@ -96,7 +96,7 @@ class Taking:
     report: Report
     watched: Watched | None = None
 
-    def take_over(self, change: Change, on_change: OnChange) -> Takeover:
+    def take_over(self, change: ProgramChange, on_change: OnChange) -> Takeover:
         epoch, found = self.journal.image.epoch, change.difference
         rebuilding = on_change == "rebuild" and bool(change.targets)
         layers, seen = self._rebuilt(change, epoch) if rebuilding else ((), [])
@@ -110,7 +110,7 @@ class Taking:
         fresh = found.fresh
         return Takeover(epoch, found.kept, fresh if rebuilding else (), () if rebuilding else fresh, found.gone)
 
-    def _rebuilt(self, change: Change, epoch: Epoch) -> tuple[tuple[LayerInfo, ...], list[tuple[Epoch, dict[str, int]]]]:
+    def _rebuilt(self, change: ProgramChange, epoch: Epoch) -> tuple[tuple[LayerInfo, ...], list[tuple[Epoch, dict[str, int]]]]:
         """The layers of all epochs up to this one, of the traces that the change asks for, and the event times of the last."""
         names = ", ".join(base(name) for name in change.difference.fresh)
         self._report(change, f"rebuilding {names} from epochs 1 to {epoch}")
@@ -130,10 +130,10 @@ class Taking:
         times = [(number, found) for number, found in seen.items() if found]
         return tuple(layer for layer in made if layer.trace in change.targets), times[-RECENT:]
 
-    def _report(self, change: Change, what: str, done: int = 0, tasks: int = 0) -> None:
+    def _report(self, change: ProgramChange, what: str, done: int = 0, tasks: int = 0) -> None:
         self.report(Recovery(what, shards=sum(map(len, change.targets.values())), tasks_done=done, tasks=tasks))
 
-    def _watching(self, change: Change, names: str, epoch: Epoch) -> AbstractContextManager[None]:
+    def _watching(self, change: ProgramChange, names: str, epoch: Epoch) -> AbstractContextManager[None]:
         """One job for all epochs may take long: it says how far it is, and is given up when the run shall stop."""
         what = f"rebuilding {names} from epochs 1 to {epoch}"
         return reporting(self.watched, partial(self._report, change, what)) if self.watched is not None else nullcontext()

@@ -14,7 +14,7 @@ Table = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RowChange:
     """What happened to a row: `removed` and `added` are values by column; of what is removed maybe only those of the key."""
 
     table: Table
@@ -27,7 +27,7 @@ class Transaction:
     """`end`: the position behind its commit."""
 
     end: int
-    changes: tuple[Change, ...]
+    changes: tuple[RowChange, ...]
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Decoder:
     tables: frozenset[Table]
     columns: dict[Table, tuple[str, ...]] = field(default_factory=dict)
     _relations: dict[int, tuple[Table, tuple[str, ...], tuple[bool, ...]]] = field(default_factory=dict)
-    _changes: list[Change] = field(default_factory=list)
+    _changes: list[RowChange] = field(default_factory=list)
 
     def transactions(self, messages: Iterable[bytes]) -> list[Transaction]:
         found = []
@@ -88,7 +88,7 @@ class Decoder:
             else:
                 wanted = [what == "O" or key for key in keys]
                 old = {name: value for name, value, there in zip(names, values, wanted, strict=True) if there}  # type: ignore[misc]
-        self._changes.append(Change(table, old, None if new is None else _whole(table, new, old)))
+        self._changes.append(RowChange(table, old, None if new is None else _whole(table, new, old)))
 
     def _truncated(self, message: "Reader") -> None:
         count = message.number(4)

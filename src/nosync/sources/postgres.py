@@ -21,7 +21,7 @@ from nosync.model import arguments
 from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid, Unavailable
 from nosync.model.source import Slice, Taken
-from nosync.sources.pgoutput import Change, Table
+from nosync.sources.pgoutput import RowChange, Table
 from nosync.sources.postgres_columns import Column, arrow, schema_of
 from nosync.sources.postgres_slot import Slot
 
@@ -55,7 +55,7 @@ class Postgres:
     slot: Slot
     lock: threading.RLock = field(default_factory=threading.RLock)
     position: int | None = None
-    batch: dict[Table, list[Change]] = field(default_factory=dict)
+    batch: dict[Table, list[RowChange]] = field(default_factory=dict)
     snapshot: bool = False
     due: bool = False
     asked: set[Table] = field(default_factory=set)
@@ -83,7 +83,7 @@ class Postgres:
             if latest is not None:
                 self.position = max(self.position or 0, latest["lsn"])
 
-    def changes(self, table: Table) -> tuple[int, list[Change], bool] | None:
+    def changes(self, table: Table) -> tuple[int, list[RowChange], bool] | None:
         """What is new in a table, up to a position that is the same for all."""
         with self.lock:
             if table in self.asked:
@@ -155,7 +155,7 @@ class PostgresRows:
         self.unwritten[lsn] = self._rows(changes)
         return {"slot": self.database.slot.name, "lsn": lsn, "snapshot": snapshot}
 
-    def _rows(self, changes: Sequence[Change]) -> pa.Table:
+    def _rows(self, changes: Sequence[RowChange]) -> pa.Table:
         """An update with the same key is one row, which replaces the one before."""
         keys, rows = self.keys(), list[tuple[int, dict[str, str | None]]]()
         for change in changes:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nosync.clients.postgres import connected, full_name, identifier, psycopg, talking
 from nosync.model.errors import Invalid, Unavailable
-from nosync.sources.pgoutput import Change, Decoder, Table, position, spelled
+from nosync.sources.pgoutput import Decoder, RowChange, Table, position, spelled
 from nosync.sources.postgres_columns import SETTINGS, Column
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Slot:
         self.close()
         self.mark, self.looked = folder / MARK, ""
 
-    def snapshot(self, tables: Columns) -> tuple[int, dict[Table, list[Change]]]:
+    def snapshot(self, tables: Columns) -> tuple[int, dict[Table, list[RowChange]]]:
         """Makes the slot, and reads all rows as of the position where it begins."""
         self._make_way()
         if self.publication is None:
@@ -128,10 +128,10 @@ class Slot:
             self.mark.parent.mkdir(parents=True, exist_ok=True)
             self.mark.write_text(self.name)
 
-    def _rows(self, tables: Columns, exported: str) -> dict[Table, list[Change]]:
+    def _rows(self, tables: Columns, exported: str) -> dict[Table, list[RowChange]]:
         """As texts, as the log has them."""
         connection = self._connected()
-        found: dict[Table, list[Change]] = {}
+        found: dict[Table, list[RowChange]] = {}
         with talking(self.what), connection.transaction():
             connection.execute("set transaction isolation level repeatable read, read only")
             connection.execute(f"set transaction snapshot '{exported}'")
@@ -139,10 +139,10 @@ class Slot:
                 names = [column.name for column in columns]
                 query = f"select {', '.join(map(identifier, names))} from {full_name('.'.join(table))}"
                 with connection.cursor().copy(f"copy ({query}) to stdout") as rows:
-                    found[table] = [Change(table, None, dict(zip(names, row, strict=True))) for row in rows.rows()]
+                    found[table] = [RowChange(table, None, dict(zip(names, row, strict=True))) for row in rows.rows()]
         return found
 
-    def changes(self, tables: Columns, after: int) -> tuple[int, dict[Table, list[Change]]]:
+    def changes(self, tables: Columns, after: int) -> tuple[int, dict[Table, list[RowChange]]]:
         """Of whole transactions behind a position, and the position behind the last of them; or, where the log has grown a lot without
         any, its end."""
         if not self._news():
@@ -163,7 +163,7 @@ class Slot:
         elif not new and position(self.looked) - after > QUIET_BYTES:
             upto = position(self.looked)
         self._check_columns(tables, decoder)
-        found: dict[Table, list[Change]] = {}
+        found: dict[Table, list[RowChange]] = {}
         for transaction in new:
             for change in transaction.changes:
                 found.setdefault(change.table, []).append(change)

@@ -31,7 +31,7 @@ from nosync.sources.listing import Entry, facts, new_entries
 from nosync.sources.options import literal
 
 COPIED = 1 << 20  # bytes up to which a file is copied: then writing into it in place does no harm
-Kept = tuple[str, int, int, int]  # name, size, modification time, look
+SeenFile = tuple[str, int, int, int]  # name, size, modification time, look
 
 
 class Overwritten(Conflict):
@@ -51,7 +51,7 @@ class WatchedFiles:
     append_only: bool = False
     fits: Callable[[str], bool] = lambda name: True
     place: Path = field(default_factory=Path)
-    there: dict[str, Kept] = field(default_factory=dict)
+    there: dict[str, SeenFile] = field(default_factory=dict)
     look: int = 0
 
     def __repr__(self) -> str:
@@ -103,7 +103,7 @@ class WatchedFiles:
         root = self.roots[int(number)]
         return root / below if root.is_dir() else root
 
-    def _kept(self, kept: Kept) -> Path:
+    def _kept(self, kept: SeenFile) -> Path:
         return self.place / str(kept[3]) / kept[0]
 
     def _keep(self, entry: Entry, look: int) -> bool:
@@ -121,14 +121,14 @@ class WatchedFiles:
         found = target.stat()
         return (found.st_size, found.st_mtime_ns) == (entry.size, entry.modified)  # else it is being written: the next look has it
 
-    def _check(self, kept: Kept) -> None:
+    def _check(self, kept: SeenFile) -> None:
         found = facts(self.place / str(kept[3]), kept[0])
         if found is None or (found.size, found.modified) != kept[1:3]:
             name = self._original(kept[0])
             hint = "Compute everything anew: nosync pipelines run --full-refresh-all. Replace files whole (write elsewhere, then rename)."
             raise Overwritten(f'"{name}" was written into in place: the rows that it had are gone', hint=hint)
 
-    def _counted(self, added: list[list[Any]], gone: list[Kept]) -> Slice:
+    def _counted(self, added: list[list[Any]], gone: list[SeenFile]) -> Slice:
         """Rows by Parquet's own account, and whether all columns can be read without Spark."""
         if self.format != "parquet":
             return {}

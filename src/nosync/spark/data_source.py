@@ -22,7 +22,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from nosync.history.changes import Change, batches, changes_schema
+from nosync.history.changes import ChangeStep, batches, changes_schema
 from nosync.history.home import Home
 from nosync.history.home import open as open_home
 from nosync.history.stored_view import StoredView
@@ -56,7 +56,7 @@ class Wanted:
 
 
 @dataclass
-class Part(InputPartition):
+class ReadPartition(InputPartition):
     """One piece of a view, one key of it, or one step of its changes."""
 
     wanted: Wanted
@@ -64,7 +64,7 @@ class Part(InputPartition):
     piece: HashRange | None = None
     first: bool = False
     key: tuple[tuple[str, Any], ...] = ()
-    step: Change | None = None
+    step: ChangeStep | None = None
 
 
 class NosyncDataSource(DataSource):
@@ -96,20 +96,20 @@ class Reader(DataSourceReader):
         self.wanted = wanted
         self.equal: dict[str, Any] = {}
 
-    def partitions(self) -> Sequence[Part]:
+    def partitions(self) -> Sequence[ReadPartition]:
         home = open_home(self.wanted.home)
         home.lend()
         if self.wanted.changes:
             steps = home.steps(self.wanted.view, self.wanted.since, self.wanted.until)
-            return [Part(self.wanted, step=step) for step in steps]
+            return [ReadPartition(self.wanted, step=step) for step in steps]
         view = home.view(self.wanted.view, self.wanted.at)
         if view.key and set(view.key) <= self.equal.keys():
-            return [Part(self.wanted, view.epoch, key=tuple((name, self.equal[name]) for name in view.key))]
+            return [ReadPartition(self.wanted, view.epoch, key=tuple((name, self.equal[name]) for name in view.key))]
         pieces = view.pieces
-        return [Part(self.wanted, view.epoch, piece, number == 0) for number, piece in enumerate(pieces)]
+        return [ReadPartition(self.wanted, view.epoch, piece, number == 0) for number, piece in enumerate(pieces)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Part)
+        assert isinstance(partition, ReadPartition)
         return read_part(partition)
 
 
@@ -136,20 +136,20 @@ class StreamReader(DataSourceStreamReader):
         home = open_home(self.wanted.home)
         return {"epoch": int(min(home.epoch, *home.safe.values()))}
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[Part]:
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[ReadPartition]:
         if start["epoch"] >= end["epoch"]:
             return []
         home = open_home(self.wanted.home)
         home.lend()
         steps = home.steps(self.wanted.view, start["epoch"] or None, end["epoch"])
-        return [Part(self.wanted, step=step) for step in steps]
+        return [ReadPartition(self.wanted, step=step) for step in steps]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, Part)
+        assert isinstance(partition, ReadPartition)
         return read_part(partition)
 
 
-def read_part(part: Part) -> Iterator[pa.RecordBatch]:
+def read_part(part: ReadPartition) -> Iterator[pa.RecordBatch]:
     """Called by tasks, which open the home as of then: later epochs change nothing in what a part says."""
     home = _opened(part.wanted.home, part.epoch)
     if part.step is not None:

@@ -40,7 +40,7 @@ from nosync.state.layer import write_layer
 
 NAMED = 5  # views, in Spark's UI
 WIDE_BYTES = 1 << 20
-Changes = dict[str, Callable[[], DataFrame]]
+ChangesBySource = dict[str, Callable[[], DataFrame]]
 
 
 class Compiled(Protocol):
@@ -130,11 +130,11 @@ class SparkEngine:
         covers: CoversOf,
         targets: Targets | None = None,
         seen: History = nothing_seen,
-        more: Changes | None = None,
+        more: ChangesBySource | None = None,
     ) -> EpochJob:
         """The job over the input of the openings; `more`: what else there is to read in it."""
         taken, sources = self._taken(openings), self.program.sources
-        changes: Changes = {name: partial(self._arrivals, name, openings) for name in taken}
+        changes: ChangesBySource = {name: partial(self._arrivals, name, openings) for name in taken}
         changes |= (self._statics() if openings[0].epoch == 1 else {}) | (more or {})
         wide = frozenset(name for name, found in taken.items() if sum(map(sources[name].weight, found)) >= self.wide_bytes)
         direct = {name: paths for name, found in taken.items() if (paths := self._direct(name, found))}
@@ -263,7 +263,7 @@ class SparkEngine:
         offered = [offer(slice) for slice in slices] if offer is not None and not stamped else []
         return tuple(path for paths in offered for path in paths) if offered and all(offered) else ()
 
-    def _statics(self) -> Changes:
+    def _statics(self) -> ChangesBySource:
         return {node.name: partial(self._static, node) for node in self.program.graph.statics}
 
     def _static(self, node: SourceNode) -> DataFrame:
@@ -293,8 +293,8 @@ class SparkEngine:
                 counts[traces[receipt.trace]] += receipt.rows
         return {name: count for name, count in counts.items() if count}
 
-    def _rejected_rows(self, openings: Sequence[Opened], names: Mapping[str, int]) -> Changes:
-        found: Changes = {}
+    def _rejected_rows(self, openings: Sequence[Opened], names: Mapping[str, int]) -> ChangesBySource:
+        found: ChangesBySource = {}
         for name in names:
             rejecting = self.program.sources[name].rejecting
             if rejecting is not None:

@@ -134,7 +134,7 @@ class EpochJob:
         self.consumers = self.setting.consumers
         self.observed: dict[str, dict[str, int]] = {}
         self.moment = Moment(self.lower, self.seen)
-        self.aside = folder_for(self.setting.home, self.setting.run)
+        self.receipts_folder = folder_for(self.setting.home, self.setting.run)
 
     def prepare(self, sources: frozenset[int]) -> None:
         """Puts together what does not depend on the epoch before: these sources, and the views that are computed from nothing else."""
@@ -173,9 +173,9 @@ class EpochJob:
             else:
                 self._run_plan([self._end(node) for node in ends])
             handed_in = [receipt for receipt in self.receipts.value if receipt.epoch == self.lower]
-            receipts = agreed(completed(handed_in, left_in(self.aside)))
+            receipts = agreed(completed(handed_in, left_in(self.receipts_folder)))
         finally:
-            forget(self.aside)
+            forget(self.receipts_folder)
         if not of_rejects and self.targets is None:
             self.setting.lately = Counter()
             for receipt in receipts:
@@ -281,8 +281,8 @@ class EpochJob:
     def work(self, trace: TraceName, kind: Kind) -> Work:
         s = self.setting
         writes = None if self.targets is None else self.targets.get(trace, frozenset())
-        aside = self.aside if trace in s.kept_changes else None
-        return Work(s.home, s.flow, s.run, trace, self.lower, self.upper, s.shards, kind, self.covers(trace), self.receipts, writes, aside)
+        folder, covers = self.receipts_folder if trace in s.kept_changes else None, self.covers(trace)
+        return Work(s.home, s.flow, s.run, trace, self.lower, self.upper, s.shards, kind, covers, self.receipts, writes, folder)
 
     def exchange(self, frame: DataFrame, node: Node | None = None) -> DataFrame:
         """Rows to their shards. Of a node that only writes some shards and that nobody reads, only rows of these."""

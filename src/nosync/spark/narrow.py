@@ -317,9 +317,9 @@ class NarrowJob(EpochJob):
         frame = STEPS[type(node)](outer, node)
         try:
             batches, observed = self.inside.channel.collected(frame)
-            self.receipts.value = completed(self.receipts.value, left_in(outer.aside))
+            self.receipts.value = completed(self.receipts.value, left_in(outer.receipts_folder))
         finally:
-            forget(outer.aside)
+            forget(outer.receipts_folder)
             for persisted in outer.persisted:
                 persisted.unpersist()
         self.observed |= observed

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from nosync.bridge.arrow import arrow_schema
-from nosync.history.changes import Change, batches
+from nosync.history.changes import ChangeStep, batches
 from nosync.history.reader import rows
 from nosync.history.record import ViewRecord
 from nosync.model.columns import COUNT, DIFF, EPOCH, TIME
@@ -19,10 +19,10 @@ from nosync.model.layers import Covers, LayerInfo
 from nosync.model.shards import shard_ranges
 from nosync.recovery.suspicion import suspect
 from nosync.spark.task import LAYERS, emitted
-from nosync.state.cover import Slice, slices
+from nosync.state.cover import LayerRange, layer_ranges
 from nosync.state.layer import Layer, verify
 from nosync.state.merge import summed
-from nosync.state.slicing import opened
+from nosync.state.partial_layer import opened
 from nosync.store.disk import LocalDisk
 
 
@@ -48,7 +48,7 @@ class ReadTask:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for shard in batch.column(0).to_pylist():
-                wanted = slices(self.covers, shard_ranges(self.shards)[shard])
+                wanted = layer_ranges(self.covers, shard_ranges(self.shards)[shard])
                 cover = opened(wanted, lambda info: _verified(self.home, info))
                 for found in rows(self.view, cover, owns_whole=shard == 0):
                     yield from emitted(self.schema, found.columns)
@@ -97,7 +97,7 @@ class StepsTask:
 
     home: str
     view: ViewRecord
-    steps: tuple[Change, ...]
+    steps: tuple[ChangeStep, ...]
     schema: pa.Schema
 
     def __call__(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -106,11 +106,11 @@ class StepsTask:
                 for found in batches(self.view, self.steps[number], self._open):
                     yield from emitted(self.schema, found.columns)
 
-    def _open(self, parts: Sequence[Slice]) -> list[Layer]:
+    def _open(self, parts: Sequence[LayerRange]) -> list[Layer]:
         return opened(parts, lambda info: _verified(self.home, info))
 
 
-def steps_frame(spark: SparkSession, home: str, view: ViewRecord, steps: Sequence[Change], columns: StructType) -> DataFrame:
+def steps_frame(spark: SparkSession, home: str, view: ViewRecord, steps: Sequence[ChangeStep], columns: StructType) -> DataFrame:
     """What some epochs add to a view and take from it, with `_epoch`, `_time` and `_diff`."""
     fields = [StructField(field.name, field.dataType) for field in columns.fields]
     said = [StructField(EPOCH, LongType()), StructField(TIME, TimestampType()), StructField(DIFF, LongType())]

@@ -17,10 +17,10 @@ from nosync.model.shards import lower_bounds, shard_of, shard_ranges
 from nosync.spark.receipts import Receipt, leave
 from nosync.spark.worker import warm_up
 from nosync.state.cache import LayerCache
-from nosync.state.cover import slices
+from nosync.state.cover import layer_ranges
 from nosync.state.layer import Layer, split_blocks, write_layer
+from nosync.state.partial_layer import opened
 from nosync.state.search import BloomUse
-from nosync.state.slicing import opened
 
 LAYERS = LayerCache(limit=1024)  # memory maps, one per process: Spark reuses its Python workers
 CHUNK_ROWS = 1 << 20
@@ -32,8 +32,8 @@ Batches = Iterator[pa.RecordBatch]
 class Work:
     """One trace's part of the epochs [lower, upper): the covers of its shards, and where receipts go.
 
-    `writes`: only these ranges are to be had; the others are computed for those who read them. None for all. `aside`: a folder for receipts
-    of what the task may have done for good although it fails.
+    `writes`: only these ranges are to be had; the others are computed for those who read them. None for all. `receipts_folder`: for
+    receipts of what the task may have done for good although it fails.
     """
 
     home: str
@@ -47,7 +47,7 @@ class Work:
     covers: Covers
     receipts: "Accumulator[list[Receipt]]"
     writes: frozenset[HashRange] | None = None
-    aside: str | None = None
+    receipts_folder: str | None = None
 
     def shard(self, batch: pa.RecordBatch) -> Shard:
         """The shard that rows were sent to: the data says so, since partitions are renumbered under a union."""
@@ -64,7 +64,7 @@ class Work:
 
     def cover(self, shard: Shard) -> list[Layer]:
         """The layers of a shard as of the previous epoch, newest first. What earlier runs left is verified as it is read."""
-        return opened(slices(self.covers, self.held_by(shard)), self._open)
+        return opened(layer_ranges(self.covers, self.held_by(shard)), self._open)
 
     def _open(self, info: LayerInfo) -> Layer:
         layer = LAYERS.open(self.home, info)
@@ -83,8 +83,8 @@ class Work:
             layer = self._write(held, mine, with_bloom) if mine is not None and mine.num_rows else None
             millis = round((time.perf_counter() - started) * 1e3, 1)
             receipt = Receipt(self.trace, shard, self.lower, rows, layer, millis, bloom, held)
-            if self.aside is not None:
-                leave(self.aside, receipt)
+            if self.receipts_folder is not None:
+                leave(self.receipts_folder, receipt)
             self.receipts.add([receipt])
         warm_up()
 

@@ -6,7 +6,7 @@ trace does not show it. Whoever reads what may be incomplete asks `is_complete`.
 
 After a rescaling the layers of a trace have ranges that overlap. Then the hash space is cut at all their ends into *pieces*: within a piece
 a layer has either all hashes or none, and layers are chosen as if there were no others. So whatever is read of a layer, it is the
-*slice* that lies in the pieces for which it was chosen.
+*part* that lies in the pieces for which it was chosen.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from nosync.model.layers import Covers, LayerInfo, leaves_of
 from nosync.model.retention import Kept
 from nosync.state.leaves import leaf_layers, within
 
-Slice = tuple[LayerInfo, HashRange]
+LayerRange = tuple[LayerInfo, HashRange]
 """A layer, and the hashes for which it is to be read: all that it has, or fewer."""
 
 Written = Mapping[HashRange, Sequence[LayerInfo]]
@@ -167,7 +167,7 @@ def with_layer(covers: Covers, layer: LayerInfo) -> Covers:
     return _joined(found)
 
 
-def slices(covers: Covers, wanted: HashRange) -> tuple[Slice, ...]:
+def layer_ranges(covers: Covers, wanted: HashRange) -> tuple[LayerRange, ...]:
     """What is read of the covers to know the state of these hashes, newest first. Of one layer, neighbouring parts are one."""
     parts: dict[str, list[HashRange]] = {}
     layers: dict[str, LayerInfo] = {}

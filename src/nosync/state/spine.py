@@ -23,7 +23,7 @@ from nosync.model.errors import Internal
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import Covers, LayerInfo
-from nosync.state.cover import Slice, slices
+from nosync.state.cover import LayerRange, layer_ranges
 
 FAN_IN = 8
 WIDTH = 4
@@ -51,29 +51,29 @@ class Level:
     lower: Epoch
     upper: Epoch
     rows: int
-    slices: tuple[Slice, ...]
+    ranges: tuple[LayerRange, ...]
 
 
 def levels(covers: Covers, shard: HashRange) -> list[Level]:
-    """The cover of a shard, newest first, as levels that share no epoch. Of a slice, rows are estimated by its width."""
+    """The cover of a shard, newest first, as levels that share no epoch. Of a part of a layer, rows are estimated by its width."""
     found: list[Level] = []
-    for layer, part in slices(covers, shard):
+    for layer, part in layer_ranges(covers, shard):
         rows = layer.rows * part.both(layer.range).width // layer.range.width
         if found and layer.upper > found[-1].lower:
             last = found.pop()
-            found.append(Level(min(last.lower, layer.lower), last.upper, last.rows + rows, (*last.slices, (layer, part))))
+            found.append(Level(min(last.lower, layer.lower), last.upper, last.rows + rows, (*last.ranges, (layer, part))))
         else:
             found.append(Level(layer.lower, layer.upper, rows, ((layer, part),)))
     return found
 
 
-def merges_of(chosen: Iterable[Level]) -> list[tuple[HashRange, list[Slice]]]:
+def merges_of(chosen: Iterable[Level]) -> list[tuple[HashRange, list[LayerRange]]]:
     """What is to be merged, by range: nearly always one. Where a hash was never written to in these epochs, there is no merged layer for it
     either: it would be the only one there, and nobody could tell what it was made of. Nor where one epoch alone has written: nothing would
     be shorter for it.
     """
-    found: list[tuple[HashRange, list[Slice]]] = []
-    for layer, part in sorted(((one[0], one[1]) for level in chosen for one in level.slices), key=lambda one: one[1]):
+    found: list[tuple[HashRange, list[LayerRange]]] = []
+    for layer, part in sorted(((one[0], one[1]) for level in chosen for one in level.ranges), key=lambda one: one[1]):
         if found and part.lower <= found[-1][0].upper:
             held, inside = found.pop()
             found.append((HashRange(held.lower, max(held.upper, part.upper)), [*inside, (layer, part)]))

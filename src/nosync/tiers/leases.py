@@ -47,7 +47,7 @@ class Lease:
         self.disk.delete(self.name)
 
 
-class Hold:
+class HeldLease:
     """A lease for as long as somebody has this object, and uses it. Where a reader may not write, nothing is held for it."""
 
     def __init__(self, disk: Disk) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from nosync.bridge.arrow import arrow_schema
 from nosync.compile.rules.join import JoinNode
 from nosync.graph.templates import Branch
-from nosync.kernels.join import LEFT, RIGHT, Joined, Joining, Part, join, rows_at
+from nosync.kernels.join import LEFT, RIGHT, Joined, JoinedRows, Joining, join, rows_at
 from nosync.model.columns import DIFF, HASH, PART, ROW, SIDE
 from nosync.spark.changes import change_schema
 from nosync.spark.retain import diffs
@@ -57,7 +57,7 @@ class JoinTask(ShardTask):
         mine = pa.array(rows.column(SIDE).to_numpy() == side)
         return diffs(rows.select([HASH, ROW, *payload.names, DIFF]).filter(mine), payload)
 
-    def _column(self, found: Joined, part: Part, name: str) -> pa.Array:
+    def _column(self, found: Joined, part: JoinedRows, name: str) -> pa.Array:
         rows = len(part.weights)
         if name == DIFF:
             return pa.array(part.weights)

@@ -11,11 +11,11 @@ import numpy as np
 from nosync.model.hash_range import HashRange
 from nosync.model.layers import LayerInfo
 from nosync.state.bloom import Words
-from nosync.state.cover import Slice
+from nosync.state.cover import LayerRange
 from nosync.state.layer import Layer
 
 
-class LayerSlice(Layer):
+class PartialLayer(Layer):
     """The rows of a layer in a range of hashes. What is verified is the layer itself, block by block."""
 
     def __init__(self, whole: Layer, wanted: HashRange) -> None:
@@ -51,11 +51,11 @@ def _cut(layer: Layer, block: int, wanted: HashRange) -> tuple[int, int, int] | 
     return (block, low, high) if low < high else None
 
 
-def sliced(layer: Layer, wanted: HashRange) -> Layer:
+def cut_to(layer: Layer, wanted: HashRange) -> Layer:
     """The layer's rows in the range; the layer itself where it has no others."""
-    return layer if layer.info.range.within(wanted) else LayerSlice(layer, wanted)
+    return layer if layer.info.range.within(wanted) else PartialLayer(layer, wanted)
 
 
-def opened(slices: Iterable[Slice], open: Callable[[LayerInfo], Layer]) -> list[Layer]:
-    """The layers of slices, in their order."""
-    return [sliced(open(layer), wanted) for layer, wanted in slices]
+def opened(ranges: Iterable[LayerRange], open: Callable[[LayerInfo], Layer]) -> list[Layer]:
+    """The layers, each cut to its range, in their order."""
+    return [cut_to(open(layer), wanted) for layer, wanted in ranges]

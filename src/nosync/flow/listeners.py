@@ -9,7 +9,7 @@ from nosync.observe.news import News
 
 
 @contextmanager
-def telling(flow: str, own: Sequence[Listening], quiet: bool, metrics_port: int | None) -> Iterator[tuple[Listening, ...]]:
+def all_listeners(flow: str, own: Sequence[Listening], quiet: bool, metrics_port: int | None) -> Iterator[tuple[Listening, ...]]:
     """Around starting the run. A start that fails leaves no server behind."""
     news: list[Listening] = [] if quiet else [News(flow)]
     if metrics_port is None:
