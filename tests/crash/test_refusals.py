@@ -16,6 +16,7 @@ from nosync.store.disk import LocalDisk
 from nosync.store.failures import from_disk
 from tests.crash.orders import feed, judge, orders_flow
 from tests.crash.waiting import until
+from tests.ways import pinned
 
 
 class Moody(LocalDisk):
@@ -88,7 +89,7 @@ def limit_files(most: int) -> None:
 def test_a_task_that_cannot_write_its_layer_stalls_the_stream_until_it_can(quick: SparkSession, tmp_path: Path) -> None:
     home, folder = tmp_path / "home", tmp_path / "in"
     feed(folder, [0])
-    with orders_flow(quick, folder)[0].start(home, shards=2) as run:
+    with pinned(quick, "wide"), orders_flow(quick, folder)[0].start(home, shards=2) as run:  # narrow epochs are written by the driver
         run.processAllAvailable()
         try:
             limit_files(100)

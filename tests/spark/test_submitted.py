@@ -30,12 +30,12 @@ flow.view("v", flow.source("s", rows).groupBy("x").count())
 with flow.start(sys.argv[1]) as run:
     found, ways = [], []
     for number in range(2):
+        until(lambda: not number or executors().size() == 1)  # the driver's own
         rows.add([(number,)] * 3)
         run.processAllAvailable()
         found.append(sorted(tuple(row) for row in run.view("v").collect()))
         ways.append(run.lastProgress["way"])
-        file = spark.range(1).mapInArrow(places, "file string").first().file
-        until(lambda: executors().size() == 1)  # the driver's own
+    file = spark.range(1).mapInArrow(places, "file string").first().file
     print(json.dumps([spark.sparkContext.master, spark.conf.get("spark.speculation"), found, ways, file]))
 """
 SETTINGS = {
