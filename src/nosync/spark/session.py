@@ -44,7 +44,7 @@ NARROW_SETTINGS = {
 
 
 def active_or_local() -> SparkSession:
-    """The active session, or the one that `spark-submit` asked for, or a local one on all cores with the settings that make small epochs quick."""
+    """The active session, or what `spark-submit` asked for, or a local one on all cores with the settings that make small epochs quick."""
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
