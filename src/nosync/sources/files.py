@@ -67,8 +67,8 @@ def files(
     An epoch takes at most `maxBytesPerTrigger` bytes (but always one file), so that a large backlog becomes many epochs.
     `cleanSource`: "archive" moves files that no failure can ask for again to `sourceArchiveDir`, "delete" deletes them; "off" leaves them.
     `minFileAge`: a file is taken when it was last changed so long ago, for writers that do not move files in whole.
-    `path` may be that of an object store ("s3://bucket/prefix"); `growing=True` says that names there only ever grow, so that what comes
-    before the last one need not be listed again.
+    `path` may be that of an object store ("s3://bucket/prefix"); `growing=True` says that names there only ever grow: objects are taken in
+    the order of their names, and what comes before the last one is not listed again.
     A Parquet file that lacks a declared column is rejected; with Spark's `mergeSchema=True` the column is null.
     >>> ns.files("in/*.csv", schema="user string, price double", header=True, maxFilesPerTrigger=1).format
     'csv'
@@ -107,6 +107,7 @@ class Files:
     cleaning: Cleaning
     min_age: int = 0
     append_only: bool = True
+    growing: bool = False  # names only ever grow: none is passed over for a later one
     seen: set[str] = field(default_factory=set)
     past: Marks | None = None
     skipped: frozenset[str] = frozenset()
@@ -160,6 +161,8 @@ class Files:
                 chosen.append(entry)
                 footers[entry.name] = footer
                 total += entry.size
+            elif self.growing:
+                break
         if not chosen and not changed:
             return None
         self.seen.update(entry.name for entry in chosen)

@@ -3,6 +3,10 @@
 Objects are fetched into the home, `HOME/input/SOURCE/fetched/`, as they are taken, and read from there as files are; those of epochs that
 are computed are removed again, and fetched anew if they are ever needed. A slice is that of `files`, and `etags`: an object that is not
 the one that was taken is never read in its place.
+
+A listing costs a request for every thousand names. Where names only ever grow, each look begins behind the last one that was taken and
+ends when an epoch is full. Otherwise all names are listed; what is new among them is kept until epochs have taken it, and the next look
+waits ten times as long as the last one took.
 """
 
 import os
@@ -12,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +37,8 @@ from nosync.store.addresses import address_of, client_of
 from nosync.store.failures import from_remote
 
 LOOK_SECONDS = 1.0
+REST = 10  # times as long as a listing of everything took
+PAGE = 1000  # names in an answer of a store
 KEPT_SLICES = 4  # whose objects stay fetched: epochs that are opened and not computed yet are among them
 
 
@@ -47,19 +54,24 @@ def object_files(
     most, size, age = limits
     nowhere = Path("/nonexistent")
     place = Place(nowhere), format or FORMATS[0], schema, most, size, options, Cleaning(nowhere), age
-    return ObjectFiles(*place, address=address, growing=growing)
+    return ObjectFiles(*place, growing=growing, address=address)
+
+
+Found = tuple[Entry, str]
+"""An object as it is listed, and its etag."""
 
 
 @dataclass(eq=False)
 class ObjectFiles(Files):
-    """See `files`. `growing`: names only ever grow, so that only what comes behind the last one is listed."""
+    """See `files`. `waiting` are new objects that were listed, the first one last; `fetched` those that no epoch has taken yet."""
 
     address: str = ""
-    growing: bool = False
-    etags: dict[str, str] = field(default_factory=dict)
+    waiting: list[Found] = field(default_factory=list)
+    fetched: dict[str, Found] = field(default_factory=dict)
     lately: list[list[str]] = field(default_factory=list)
     last: str = ""
     looked_at: float = 0.0
+    pause: float = LOOK_SECONDS
     _client: ObjectStore | None = None
 
     def __repr__(self) -> str:
@@ -82,17 +94,19 @@ class ObjectFiles(Files):
 
     def start(self, folder: Path, taken: Taken) -> None:
         super().start(folder, taken)
-        self.place, self.looked_at, self.lately, self.etags = Place(folder / "fetched"), 0.0, [], {}
+        self.place, self.looked_at, self.pause = Place(folder / "fetched"), 0.0, LOOK_SECONDS
+        self.waiting, self.fetched, self.lately = [], {}, []
         shutil.rmtree(self.path, ignore_errors=True)
         self.path.mkdir(parents=True)
         self.last = taken.latest.get("last", "") if taken.latest else ""
 
     def available(self) -> Slice | None:
-        if time.monotonic() - self.looked_at >= LOOK_SECONDS:
+        due = bool(self.waiting) or time.monotonic() - self.looked_at >= self.pause
+        if due:
             self._bring()
         found = super().available()
         if found is None:
-            self.looked_at = time.monotonic() if self.looked_at == 0.0 else self.looked_at
+            self.looked_at = time.monotonic() if due and self.growing else self.looked_at
             return None
         names = [entry[0] for entry in found["files"]]
         self.lately.append(names)
@@ -100,36 +114,67 @@ class ObjectFiles(Files):
         while len(self.lately) > KEPT_SLICES:
             for name in self.lately.pop(0):
                 (self.path / checked(name)).unlink(missing_ok=True)
-        return found | {"etags": {name: self.etags.pop(name) for name in names}, "last": self.last}
+        return found | {"etags": {name: self.fetched.pop(name)[1] for name in names}, "last": self.last}
+
+    def _old_enough(self, entries: list[Entry]) -> list[Entry]:
+        """Names that grow go by name, up to the first that was changed lately: `last` passes over none."""
+        if not self.growing:
+            return super()._old_enough(entries)
+        in_order = sorted(entries, key=lambda entry: entry.name)
+        return list(takewhile(lambda entry: bool(Files._old_enough(self, [entry])), in_order))
 
     def _bring(self) -> None:
         """Fetches what one epoch may take; the rest waits in the store."""
-        new = list(self._listed(self.last if self.growing else ""))
-        taken = self._taken([entry.name for entry, _ in new if entry.name not in self.seen])
-        waiting = [found for found in new if found[0].name not in taken and found[0].name not in self.seen]
-        waiting.sort(key=lambda found: (found[0].modified, found[0].name))
-        total = 0
-        for count, (entry, etag) in enumerate(waiting):
-            if count and (total + entry.size > self.max_bytes or count == self.max_files):
+        most = min(self.max_bytes, self.allowed or self.max_bytes)
+        count, total = len(self.fetched), sum(entry.size for entry, _ in self.fetched.values())
+        for entry, etag in self._behind_the_last() if self.growing else self._from_the_first():
+            if count and (total + entry.size > most or count == self.max_files):
                 return
-            if entry.name not in self.etags:
-                self._fetch(entry, etag)
-            total += entry.size
+            if self._fetch(entry, etag):
+                count, total = count + 1, total + entry.size
+            elif self.growing:
+                return  # it is listed again as it is now
+
+    def _behind_the_last(self) -> Iterator[Found]:
+        """What is new by name; no more is listed than is asked for."""
+        for entry, etag in self._listed(self.last):
+            if not self._old_enough([entry]):
+                break
+            if entry.name not in self.fetched and not self._is_skipped(entry.name):
+                yield entry, etag
         self.looked_at = time.monotonic()
 
-    def _listed(self, after: str) -> Iterator[tuple[Entry, str]]:
+    def _from_the_first(self) -> Iterator[Found]:
+        """What is new by time, of the last look or else of one now."""
+        if not self.waiting:
+            self._look()
+        while self.waiting:
+            yield self.waiting[-1]
+            self.waiting.pop()
+
+    def _look(self) -> None:
+        begun = time.monotonic()
+        new = [found for found in self._listed("") if found[0].name not in self.seen and found[0].name not in self.fetched]
+        self.seen |= self._taken([entry.name for entry, _ in new])
+        ready = {entry.name for entry in self._old_enough([entry for entry, _ in new])} - self.seen
+        self.waiting = [found for found in new if found[0].name in ready]
+        self.waiting.sort(key=lambda found: (found[0].modified, found[0].name), reverse=True)
+        self.looked_at = time.monotonic()
+        self.pause = max(LOOK_SECONDS, REST * (self.looked_at - begun))
+
+    def _listed(self, after: str) -> Iterator[Found]:
         """All objects that are no hidden files, in the order of their names."""
         assert self._client is not None
         with self._failing("could not be listed"):
-            for chunk in obstore.list(self._client, offset=after or None):
+            for chunk in obstore.list(self._client, offset=after or None, chunk_size=PAGE):
                 for found in chunk:
                     name = found["path"]
                     if not any(part.startswith(HIDDEN) for part in name.split("/")):
                         at = round(found["last_modified"].timestamp() * 1e6) * 1000
                         yield Entry(name, found["size"], at), str(found["e_tag"] or "")
 
-    def _fetch(self, entry: Entry, etag: str) -> None:
-        """The object becomes a file with the facts of the object; whole or not at all."""
+    def _fetch(self, entry: Entry, etag: str) -> bool:
+        """The object becomes a file with the facts of the object; whole or not at all. False where it changed after it was listed."""
         assert self._client is not None
         target = self.path / checked(entry.name)
         partial = target.with_name(f".{target.name}.fetching")
@@ -141,14 +186,15 @@ class ObjectFiles(Files):
                     for block in found.stream():
                         file.write(block)
             except FileNotFoundError:
-                return  # it is gone: `files` finds that out
+                return True  # it is gone: `files` finds that out
             except BaseError as error:
                 if "Precondition" in type(error).__name__:
-                    return
+                    return False
                 raise
         os.utime(partial, ns=(entry.modified, entry.modified))
         partial.replace(target)
-        self.etags[entry.name] = etag
+        self.fetched[entry.name] = entry, etag
+        return True
 
     @contextmanager
     def _failing(self, what: str) -> Iterator[None]:
@@ -163,7 +209,7 @@ class ObjectFiles(Files):
         for entry in wanted:
             if not (self.path / checked(entry.name)).exists():
                 self._fetch(entry, slice["etags"][entry.name])
-                self.etags.pop(entry.name, None)
+                self.fetched.pop(entry.name, None)
             if not (self.path / entry.name).exists():
                 way_out = f'nosync skip HOME "{self.name}" "{entry.name}"'
                 words = f'source "{self.name}": object "{entry.name}" of {self.shown} is gone, or is not the one that was taken'
