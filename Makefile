@@ -22,7 +22,7 @@ ONLY ?=
 SPARK ?=
 MUTATE_ARGS ?=
 
-.PHONY: help setup demo test check docs simulate crash-test cluster-test servers test-servers test-connectors test-pipelines bench bench-pipelines bench-small bench-durability bench-connectors bench-lakes bench-history bench-latency bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
+.PHONY: help setup demo test check docs simulate crash-test cluster-test servers connector-servers test-servers test-connectors test-pipelines bench bench-pipelines bench-small bench-durability bench-connectors bench-lakes bench-history bench-latency bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -64,6 +64,9 @@ cluster-test: $(READY) ## a standalone cluster in network namespaces: 50 real fa
 
 servers: $(READY) ## the S3 servers that tests talk to, built once and kept in ~/.cache/nosync
 	@$(VENV)/bin/python -m tests.servers
+
+connector-servers: $(READY) ## the servers that connectors talk to: Kafka, PostgreSQL and an S3 server, installed once
+	@$(VENV)/bin/python -m tests.servers kafka postgres versitygw
 
 test-servers: $(READY) ## tests with servers that take minutes to build: one whose conditional put is not atomic
 	@$(VENV)/bin/python -m pytest --servers -m servers $(PYTEST_ARGS)

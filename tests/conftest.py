@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -28,6 +29,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT / "src"), str(
 
 SLOWEST = 10
 LONG_BUILDS = "servers"
+LEFT_OUT = pytest.StashKey[dict[str, str]]()  # why, by the name of the test
 SERVERS = {"kafka_broker": "kafka", "postgres_server": "postgres"}  # by the fixture that starts one
 
 
@@ -50,12 +52,19 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["SPARK_SUBMIT_OPTS"] = f"{before} {jvm.options(folder)}".strip()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Workers collect, and say what they have left out."""
+    node.config.stash.setdefault(LEFT_OUT, {}).update(getattr(node, "workeroutput", {}).get("left_out", {}))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What was left out, and why; the files that took longest, where there were many."""
-    asked = terminalreporter.config.getoption("--connectors")
-    for server in SERVERS.values() if not asked else ():
-        if reason := installing.missing(server):
-            terminalreporter.write_line(f"left out, the tests with {server}: {reason}", yellow=True)
+    left_out = terminalreporter.config.stash.get(LEFT_OUT, {})
+    for reason in sorted(set(left_out.values())):
+        terminalreporter.write_line(f"left out, {reason}:", yellow=True)
+        for test in sorted(test for test, why in left_out.items() if why == reason):
+            terminalreporter.write_line(f"  {test}", yellow=True)
     seconds = Counter[str]()
     for reports in terminalreporter.stats.values():
         for report in reports:
@@ -74,16 +83,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
-    left_out = [] if config.getoption("--servers") else [item for item in items if item.get_closest_marker(LONG_BUILDS)]
-    reasons = {} if config.getoption("--connectors") else {fixture: installing.missing(server) for fixture, server in SERVERS.items()}
-    if not config.getoption("--connectors"):
-        left_out += [item for item in items if item.get_closest_marker("connectors")]
-    left_out += [item for item in items if any(reasons.get(fixture) for fixture in getattr(item, "fixturenames", ()))]
-    config.hook.pytest_deselected(items=left_out)
+    left_out = {item: reason for item in items if (reason := why_left_out(config, item))}
+    config.stash[LEFT_OUT] = {item.nodeid.partition("[")[0]: reason for item, reason in left_out.items()}
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["left_out"] = config.stash[LEFT_OUT]
+    config.hook.pytest_deselected(items=[*left_out])
     items[:] = [item for item in items if item not in left_out]
     hands = int(getattr(config, "workerinput", {}).get("workercount", 1))
     if hands > 1:
         items[:] = dealt(items, hands)
+
+
+def why_left_out(config: pytest.Config, item: pytest.Item) -> str:
+    """The reason; nothing for a test that is to run."""
+    if item.get_closest_marker(LONG_BUILDS) and not config.getoption("--servers"):
+        return "a server that takes minutes to build: `make test-servers` runs it"
+    if config.getoption("--connectors"):
+        return ""
+    if item.get_closest_marker("connectors"):
+        return "servers are killed and waited for: `make test-connectors` runs it"
+    return next(
+        (reason for name in getattr(item, "fixturenames", ()) if name in SERVERS and (reason := installing.missing(SERVERS[name]))), ""
+    )
 
 
 def dealt(items: list[pytest.Item], hands: int) -> list[pytest.Item]:

@@ -1,6 +1,10 @@
-"""`make servers`: builds what is not there yet, and says where it is."""
+"""`make servers`: builds or installs what is not there yet, all or what is named, and says where it is."""
 
-from tests.servers.installing import s3s_fs, versitygw
+import sys
 
-for build in (versitygw, s3s_fs):
-    print(build(), flush=True)
+from tests.servers.installing import kafka, postgres, s3s_fs, versitygw
+
+SERVERS = {"versitygw": versitygw, "s3s-fs": s3s_fs, "kafka": kafka, "postgres": postgres}
+
+for name in sys.argv[1:] or ("versitygw", "s3s-fs"):
+    print(SERVERS[name](), flush=True)

@@ -35,15 +35,15 @@ def s3s_fs() -> Path:
 
 
 def kafka() -> Path:
-    """The folder of a broker's jars. Fetched with Maven."""
+    """The folder of a broker's jars. Fetched with Maven, which apt installs where it may."""
     return _built(f"kafka-{KAFKA}", _fetch_kafka)
 
 
 def postgres() -> Path:
     """The folder of PostgreSQL's programs: those of the system, which apt installs where it may."""
     found = _postgres_here()
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        _run(["apt-get", "install", "--yes", "--quiet", "postgresql"], "needs apt", {"DEBIAN_FRONTEND": "noninteractive"})
+    if found is None and _may_install():
+        _install("postgresql")
         found = _postgres_here()
     if found is None:
         raise RuntimeError("PostgreSQL is needed: install its server, so that `pg_config --bindir` or the PATH leads to it")
@@ -54,6 +54,17 @@ def _postgres_here() -> Path | None:
     where = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name), reverse=True)
     where += [Path(found).resolve().parent for name in ("postgres",) if (found := shutil.which(name))]
     return next((path for path in where if (path / "initdb").exists() and (path / "postgres").exists()), None)
+
+
+def _may_install() -> bool:
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def _install(package: str) -> None:
+    """A package of the system; its lists may be older than what is to be had."""
+    settings = {"DEBIAN_FRONTEND": "noninteractive"}
+    _run(["apt-get", "update", "--quiet"], "needs apt", settings)
+    _run(["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", package], "needs apt", settings)
 
 
 def missing(server: str) -> str:
@@ -93,6 +104,8 @@ def _build_versitygw(scratch: Path) -> Path:
 
 
 def _fetch_kafka(scratch: Path) -> Path:
+    if shutil.which("mvn") is None and _may_install():
+        _install("maven")
     maven = shutil.which("mvn")
     if maven is None:
         raise RuntimeError("Kafka needs Maven: install it, so that `mvn` is on the PATH, and run `make test-connectors`")
