@@ -20,9 +20,10 @@ PIPELINES_ARGS ?=
 FUZZ_ARGS ?=
 ONLY ?=
 SPARK ?=
+REV ?= HEAD
 MUTATE_ARGS ?=
 
-.PHONY: help setup demo test check docs simulate crash-test cluster-test servers connector-servers test-servers test-connectors test-pipelines bench bench-pipelines bench-small bench-durability bench-connectors bench-lakes bench-history bench-latency bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
+.PHONY: help setup demo test check docs simulate crash-test cluster-test servers connector-servers test-servers test-connectors test-pipelines bench bench-against bench-pipelines bench-small bench-durability bench-connectors bench-lakes bench-history bench-latency bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -79,6 +80,9 @@ test-pipelines: $(READY) ## projects of Declarative Pipelines by spark-pipelines
 
 bench: $(READY) ## figures against Spark Structured Streaming (BENCH_ARGS=--quick for a smoke run)
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)
+
+bench-against: $(READY) ## this tree beside an earlier revision, in turn, over the same inputs (REV=HEAD~20, BENCH_ARGS="--only plain --full")
+	@$(VENV)/bin/python -m bench.against $(REV) $(BENCH_ARGS)
 
 bench-small: $(READY) ## what an epoch of 1,000 rows costs, beside Spark's micro-batch (BENCH_ARGS="--only filter --parts")
 	@$(VENV)/bin/python -m bench.small $(BENCH_ARGS)
