@@ -131,6 +131,46 @@ def test_a_stream_of_files_is_a_folder_with_the_same_options(quick: SparkSession
     assert [[file[0] for file in slice["files"]] for slice in slices_of(home)] == [["a", "b"], ["c"]]
 
 
+def test_a_stream_of_the_older_interface_gets_an_input_log(quick: SparkSession, tmp_path: Path) -> None:
+    """Binary files have no other one in Spark. What was taken is neither read again by another run, nor lost with what it was read from."""
+    import shutil
+
+    folder, home = tmp_path / "in", tmp_path / "home"
+    folder.mkdir()
+
+    def add(*names: str) -> None:
+        for name in names:
+            (folder / name).write_bytes(name.encode())
+
+    def flow() -> ns.Flow:
+        flow = ns.Flow("older", quick)
+        reader = quick.readStream.format("binaryFile").option("maxFilesPerTrigger", 2)
+        stream = reader.schema("path string, modificationTime timestamp, length bigint, content binary").load(str(folder))
+        rows = flow.source("s", stream.select(F.col("content").cast("string").alias("x"), "length"))
+        flow.view("v", rows.groupBy("x").agg(F.count("*").alias("n"), F.sum("length").alias("length")))
+        return flow
+
+    def counted(run: ns.Run) -> list[tuple[Any, ...]]:
+        run.processAllAvailable()
+        return sorted(tuple(row) for row in run.view("v").collect())
+
+    add("a", "bb", "ccc")
+    with flow().start(home, shards=1) as run:
+        assert counted(run) == [("a", 1, 1), ("bb", 1, 2), ("ccc", 1, 3)]
+        assert run.epoch == 2
+    for layer in home.glob("layers/**/*.arrow"):
+        layer.unlink()
+    for name in ("a", "bb", "ccc"):
+        (folder / name).unlink()
+    add("dd")
+    with flow().start(home) as run:
+        assert run.recovered.recomputed_epochs == 2
+        assert counted(run) == [("a", 1, 1), ("bb", 1, 2), ("ccc", 1, 3), ("dd", 1, 2)]
+    shutil.rmtree(home / "input" / "s" / "stream")
+    with pytest.raises(ns.Invalid, match="has what it remembers in"), flow().start(home) as run:
+        run.processAllAvailable()
+
+
 def test_a_stream_that_forgets_gets_an_input_log(quick: SparkSession, tmp_path: Path) -> None:
     home = tmp_path / "home"
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -2,7 +2,7 @@
 
 A slice is a pair of the source's own offsets, `{"start": ..., "end": ...}`, each the text that the source makes of it, and `kept`: the
 small files that the source has written into its checkpoint folder, by name, so that another host reads the same rows from the same offsets.
-A stream that cannot be read again (a socket) gets an input log.
+A stream that cannot be read again (a socket, all of the older interface) gets an input log.
 """
 
 import threading
@@ -19,10 +19,11 @@ from pyspark.sql.types import StructType
 from nosync.bridge.catalyst import Java, children, kind
 from nosync.bridge.errors import JavaError
 from nosync.bridge.frames import OBSERVED, analyzed
+from nosync.bridge.older_streams import OlderBatches
 from nosync.bridge.streams import Described, MicroBatches, described, explained
 from nosync.model import arguments
 from nosync.model.columns import DIFF
-from nosync.model.errors import Invalid, Refused
+from nosync.model.errors import Invalid
 from nosync.model.source import Slice, Source, Taken
 from nosync.model.store import checked
 from nosync.sources.files import FORMATS, MAX_BYTES, files
@@ -59,7 +60,7 @@ def stream_of(leaf: Java, replayable: bool = True) -> Source:
     """The source that reads a streaming leaf of a plan."""
     found = described(leaf)
     if found.old:
-        return _files(found)
+        return _files(found) if found.format.lower() in FORMATS else OlderStream(leaf, found)
     forgetful = not replayable or kind(leaf.table()) in FORGETFUL
     return ForgetfulStream(leaf, found) if forgetful else SparkStream(leaf, found)
 
@@ -75,9 +76,6 @@ def name_of(leaf: Java) -> str:
 def _files(found: Described) -> Source:
     """A stream of files is the folder itself."""
     format, options, paths = found.format.lower(), dict(found.options), list(found.paths)
-    if format not in FORMATS:
-        hint = "Read it by a connector of the DataSource V2 interface, or write a source: docs/extending.md."
-        raise Refused(f'the stream format "{found.format}" is of an interface of Spark that keeps no offsets to read again', hint=hint)
     for name, (value, why) in UNSUPPORTED.items():
         if name in options and value in (None, options[name].lower()):
             raise Invalid(f'the option "{name}" of a stream of files is not possible here', hint=f"Leave it out. {why}")
@@ -113,7 +111,8 @@ class SparkStream:
     position: str | None = None
     kept: dict[str, str] = field(default_factory=dict)
     place: Path = field(default_factory=Path)
-    _batches: MicroBatches | None = None
+    reader: type[MicroBatches] | type[OlderBatches] = MicroBatches
+    _batches: MicroBatches | OlderBatches | None = None
     _opening: threading.Lock = field(default_factory=threading.Lock)
 
     def declare(self, name: str, spark: SparkSession) -> StructType:
@@ -128,7 +127,7 @@ class SparkStream:
     def available(self) -> Slice | None:
         return self._asked(self._available)
 
-    def _available(self, batches: MicroBatches) -> Slice | None:
+    def _available(self, batches: MicroBatches | OlderBatches) -> Slice | None:
         """The first slice is handed out even if it is empty: it says where the stream began, and some begin with being read."""
         first = self.position is None
         start = batches.initial() if self.position is None else self.position
@@ -142,7 +141,7 @@ class SparkStream:
     def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
         parts = slice.get("parts", [slice])
         ranges = [(part["start"], part["end"]) for part in parts]
-        frames = self._asked(lambda batches: [batches.read(spark, *range) for range in ranges], parts[-1]["kept"])
+        frames: list[DataFrame] = self._asked(lambda batches: [batches.read(spark, *range) for range in ranges], parts[-1]["kept"])
         rows = reduce(DataFrame.unionAll, frames)
         counted = rows.observe(f"{OBSERVED}{self.name}", F.count(F.lit(1)).alias("rows"))
         return counted.withColumn(DIFF, F.lit(1).cast("bigint"))
@@ -157,12 +156,12 @@ class SparkStream:
         if batches is not None:
             batches.stop()
 
-    def _asked(self, ask: Callable[[MicroBatches], Found], kept: dict[str, str] | None = None) -> Found:
+    def _asked(self, ask: Callable[[Any], Found], kept: dict[str, str] | None = None) -> Found:
         try:
             with self._opening:
                 if self._batches is None:
                     self._restore(self.kept or kept or {})
-                    self._batches = MicroBatches(self.spark, self.leaf, self.place.as_uri())
+                    self._batches = self.reader(self.spark, self.leaf, self.place.as_uri())
             return ask(self._batches)
         except JavaError as error:
             raise explained(f'source "{self.name}" ({self.found.format})', error) from None
@@ -190,6 +189,32 @@ class ForgetfulStream(SparkStream):
     def start(self, folder: Path, taken: Taken) -> None:
         super().start(folder, taken)
         self.position, self.kept = None, {}
+
+    def acknowledge(self, slice: Slice) -> None:
+        self._asked(lambda batches: batches.commit(slice["end"]))
+
+
+@dataclass(eq=False)
+class OlderStream(SparkStream):
+    """One of Spark's older interface, which reads a range again only until it is told that it is done with: its rows go into the home.
+
+    What it remembers in its folder is not to be had on another host (files that it has seen): there it would begin anew, and is refused.
+    """
+
+    reader: type[MicroBatches] | type[OlderBatches] = OlderBatches
+
+    def start(self, folder: Path, taken: Taken) -> None:
+        super().start(folder, taken)
+        if taken.latest is not None and taken.latest["remembers"] and not self._remembers():
+            words = f'source "{self.name}" ({self.found.format}) has what it remembers in "{self.place}", and nothing is there'
+            raise Invalid(words, hint="Go on where that folder is, or begin on a new home: here it would read everything once more.")
+
+    def _remembers(self) -> bool:
+        return any(file.is_file() for file in self.place.rglob("*"))
+
+    def available(self) -> Slice | None:
+        found = super().available()
+        return None if found is None else {**found, "remembers": self._remembers()}
 
     def acknowledge(self, slice: Slice) -> None:
         self._asked(lambda batches: batches.commit(slice["end"]))
