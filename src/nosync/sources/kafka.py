@@ -8,13 +8,13 @@ what cannot be read again is an error that says so.
 import re
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -36,9 +36,11 @@ from nosync.model.columns import DIFF, FILE, POSITION, RAW, REASON
 from nosync.model.errors import Invalid, Unavailable, Unreadable
 from nosync.model.quoting import quoted
 from nosync.model.source import Slice, Taken
+from nosync.sources.avro_task import AvroTask
 from nosync.sources.kafka_start import Starting, starting_offsets, starts_at
 from nosync.sources.kafka_task import KafkaTask, Range, shared
-from nosync.sources.rejection import UNREAD, reasons
+from nosync.sources.kafka_values import Values, own, plain, values_of
+from nosync.sources.rejection import UNREAD, WHY
 
 TYPES: dict[str, DataType] = {
     "key": BinaryType(), "value": BinaryType(), "topic": StringType(), "partition": IntegerType(), "offset": LongType(),
@@ -46,6 +48,7 @@ TYPES: dict[str, DataType] = {
     "headers": ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
 }  # fmt: skip
 PLAIN = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")  # as Spark's own source has them
+PLACE = ("topic", "partition", "offset")
 MOST_OFFSETS = 1_000_000
 LEAST_SHARE = 20_000  # offsets that are worth a task of their own
 LOOK_SECONDS = 5.0  # how often new topics and partitions are looked for
@@ -82,13 +85,15 @@ def kafka(
     includeHeaders: bool = False,  # noqa: N803 (Spark's name)
     metadata: Sequence[str] = (),
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed",
+    registry: str | None = None,
     **options: Any,
 ) -> "Kafka":
     """Topics of Kafka, by name or all whose names a pattern matches; new partitions and topics are taken from their beginning.
 
     Without a `schema` the columns are those of Spark's own source: key, value, topic, partition, offset, timestamp, timestampType, and
     with `includeHeaders` headers. With one, each value is a JSON object with these columns; what is not goes to `<source>.rejected`.
-    `metadata` names columns of the first kind to have besides.
+    A schema of Avro (its JSON, or the name of an `.avsc` file) says that values are records of it. With a `registry`, its address, they
+    begin with the number of their writer's schema, which is fetched from there. `metadata` names columns of the first kind to have besides.
 
     `startingOffsets`: "earliest", "latest", a time (datetime, or text of ISO 8601), or offsets `{"topic": {0: 5}}`.
     `onDataLoss="skip"` goes on where retention took records before an epoch had read them; "fail" ends the run.
@@ -113,9 +118,10 @@ def kafka(
         metadata = (metadata,)
     if unknown := [name for name in metadata if name not in TYPES]:
         raise Invalid(f'metadata: a record has no "{unknown[0]}"', hint=f"It has {', '.join(TYPES)}.")
+    values = values_of(schema, registry)
     config = {**settings(servers, options), "isolation.level": isolation}
     columns = tuple(metadata) if schema is not None else PLAIN + (("headers",) if includeHeaders else ())
-    return Kafka(named, pattern, schema, starting_offsets(startingOffsets), onDataLoss == "skip", maxOffsetsPerTrigger, columns, config)
+    return Kafka(named, pattern, values, starting_offsets(startingOffsets), onDataLoss == "skip", maxOffsetsPerTrigger, columns, config)
 
 
 @dataclass(eq=False)
@@ -124,7 +130,7 @@ class Kafka:
 
     topics: tuple[str, ...]
     pattern: str | None
-    given: str | StructType | None
+    values: Values | None
     begin: Starting
     skipping: bool
     most: int
@@ -143,21 +149,12 @@ class Kafka:
         self.brokers = Brokers(self.what, self.config, self.config["isolation.level"])
         with suppress(Unavailable):  # it is waited for when the flow runs
             self._check_topics(self.brokers.partitions(self.topics or None))
-        self.value = self._value_schema(spark)
+        self.value = self.values.declare(self.what, spark) if self.values is not None else StructType()
         taken = {*self.columns} & {*self.value.names}
         if taken:
             raise Invalid(f'{self.what}: "{min(taken)}" is a column of the schema and of metadata', hint="Rename that of the schema.")
         self.schema = StructType([*self.value.fields, *(StructField(column, TYPES[column]) for column in self.columns)])
         return self.schema
-
-    def _value_schema(self, spark: SparkSession) -> StructType:
-        if self.given is None or isinstance(self.given, StructType):
-            return self.given or StructType()
-        try:
-            return spark.createDataFrame([], self.given).schema
-        except PySparkException as error:
-            words = str(error).strip().splitlines()[0]
-            raise Invalid(f'{self.what}: the schema "{self.given}" cannot be read: {words}', hint='Write "column type, ...".') from None
 
     def _check_topics(self, found: Mapping[str, Any]) -> None:
         missing = [topic for topic in self.topics if topic not in found]
@@ -228,65 +225,62 @@ class Kafka:
                 raise Unreadable(words, hint, files={topic: "gone"})
         return ranges
 
-    def _records(self, spark: SparkSession, slice: Slice, columns: Sequence[str]) -> DataFrame:
+    def _records(self, spark: SparkSession, slice: Slice, columns: Sequence[str], decode: AvroTask | None = None) -> DataFrame:
         shares = shared(self._ranges(slice), spark.sparkContext.defaultParallelism, LEAST_SHARE)
-        task = KafkaTask({**TASKS, **self.config}, shares, tuple(columns))
-        schema = StructType([StructField(column, TYPES[column]) for column in columns])
+        names = tuple(columns) if self.values is None else tuple(map(own, columns))
+        task = KafkaTask({**TASKS, **self.config}, shares, tuple(columns), names, decode)
+        before = [*self.value.fields, StructField(UNREAD, StringType()), StructField(WHY, StringType())] if decode is not None else []
+        schema = StructType([*before, *(StructField(name, TYPES[column]) for name, column in zip(names, columns, strict=True))])
         return spark.range(0, len(shares), 1, len(shares)).mapInArrow(task, schema)
 
     def _parsed(self, spark: SparkSession, slice: Slice, more: Sequence[str] = ()) -> DataFrame:
-        """With a schema: its columns, the text of what does not fit, and columns of the record."""
-        wanted = [*dict.fromkeys(("value", *self.columns, *more))]
-        records = self._records(spark, slice, wanted)
-        schema, text = StructType([*self.value.fields, StructField(UNREAD, StringType())]), F.col("value").cast("string")
-        modes = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": UNREAD}
-        read = records.select(F.from_json(text, schema, modes).alias("read"), text.alias("text"), *wanted)
-        fields = [F.col("read")[column].alias(column) for column in self.value.names]
-        bad = F.when(F.col("text").isNull(), F.lit("")).otherwise(F.col("read")[UNREAD]).alias(UNREAD)
-        return read.select(*fields, bad, *(name for name in wanted if name not in self.value.names))
+        """With a schema: its columns, the text of what does not fit and why, and columns of the record, under names of their own."""
+        assert self.values is not None
+        return self.values.parsed(partial(self._records, spark, slice), [*dict.fromkeys((*self.columns, *more))])
+
+    def _declared(self) -> list[Column]:
+        """The declared columns of rows that were parsed."""
+        return [F.col(quoted(name)) for name in self.value.names] + [F.col(own(name)).alias(name) for name in self.columns]
 
     def _counts(self) -> list[Column]:
         every = F.struct(*(F.col(quoted(column)) for column in self.value.names))
-        bad = [F.count(F.when(F.col(UNREAD).isNotNull(), every)).alias("rejected")] if self.given is not None else []
+        bad = [F.count(F.when(F.col(UNREAD).isNotNull(), every)).alias("rejected")] if self.values is not None else []
         return [F.count(F.lit(1)).alias("rows"), *bad]
 
     def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
-        if self.given is None:
+        if self.values is None:
             rows = self._records(spark, slice, self.columns).observe(f"{OBSERVED}{self.name}", *self._counts())
         else:
-            rows = self._parsed(spark, slice).observe(f"{OBSERVED}{self.name}", *self._counts()).where(F.col(UNREAD).isNull())
+            rows = self._parsed(spark, slice).observe(f"{OBSERVED}{self.name}", *self._counts())
+            rows = rows.where(F.col(UNREAD).isNull()).select(*self._declared())
         return rows.select(*map(quoted, self.schema.names), F.lit(1).cast("bigint").alias(DIFF))
 
     def rejects(self, slice: Slice) -> int:
         return 0
 
     def rejected(self, spark: SparkSession, slice: Slice, epoch: int) -> DataFrame:
-        """What is no JSON of the schema: its text, why, and its place."""
-        if self.given is None:
+        """What is nothing of the schema: its text (of Avro, its bytes in hexadecimal digits), why, and its place."""
+        if self.values is None:
             return spark.createDataFrame([], "raw string, reason string, file string, epoch bigint, _diff bigint")
-        bad = self._parsed(spark, slice, ("topic", "partition", "offset")).where(F.col(UNREAD).isNotNull())
+        bad = self._parsed(spark, slice, PLACE).where(F.col(UNREAD).isNotNull())
         bad = bad.observe(f"{OBSERVED}{self.name}.rejected.{epoch}", *self._counts())
-        columns = {"raw": F.col(UNREAD), "reason": self._reason(), "file": _place(), "epoch": F.lit(epoch), DIFF: F.lit(1)}
+        columns = {"raw": F.col(UNREAD), "reason": F.col(WHY), "file": _place(own), "epoch": F.lit(epoch), DIFF: F.lit(1)}
         whole = ("epoch", DIFF)
         return bad.select(*((column.cast("bigint") if name in whole else column).alias(name) for name, column in columns.items()))
 
-    def _reason(self) -> Column:
-        return F.when(F.col(UNREAD) == "", F.lit("no value")).otherwise(reasons("json", self.value, {}))
-
     def events(self, spark: SparkSession, slice: Slice) -> DataFrame:
         """All records for a ledger, in the order of their offsets."""
-        place = ("topic", "partition", "offset")
-        if self.given is None:
-            rows = self._records(spark, slice, self.columns)
-            raw, reason = F.lit(None).cast("string"), F.lit(None).cast("string")
+        if self.values is None:
+            rows, named = self._records(spark, slice, self.columns), plain
+            raw, reason, declared = F.lit(None).cast("string"), F.lit(None).cast("string"), [F.col(name) for name in self.columns]
         else:
-            rows = self._parsed(spark, slice, place)
-            raw, reason = F.col(UNREAD), F.when(F.col(UNREAD).isNotNull(), self._reason())
+            rows, named = self._parsed(spark, slice, PLACE), own
+            raw, reason, declared = F.col(UNREAD), F.when(F.col(UNREAD).isNotNull(), F.col(WHY)), self._declared()
         rows = rows.observe(f"{OBSERVED}{self.name}", *self._counts())
-        order = [F.lit(0).cast("bigint"), F.col("partition").cast("bigint"), F.col("offset")]
+        order = [F.lit(0).cast("bigint"), F.col(named("partition")).cast("bigint"), F.col(named("offset"))]
         positions = [column.alias(name) for column, name in zip(order, POSITION, strict=True)]
-        marks = [raw.alias(RAW), reason.alias(REASON), F.when(reason.isNotNull(), _place()).alias(FILE)]
-        return rows.select(*map(quoted, self.schema.names), *marks, *positions, F.lit(1).cast("bigint").alias(DIFF))
+        marks = [raw.alias(RAW), reason.alias(REASON), F.when(reason.isNotNull(), _place(named)).alias(FILE)]
+        return rows.select(*declared, *marks, *positions, F.lit(1).cast("bigint").alias(DIFF))
 
     def weight(self, slice: Slice) -> int:
         return BYTES * int(sum(end - start for _, _, start, end in slice["ranges"]))
@@ -303,8 +297,8 @@ class Kafka:
         self.brokers.close()
 
 
-def _place() -> Column:
-    return F.concat_ws("/", F.col("topic"), F.col("partition"), F.col("offset"))
+def _place(named: Callable[[str], str]) -> Column:
+    return F.concat_ws("/", *(F.col(named(column)) for column in PLACE))
 
 
 def limited(position: Offsets, ends: Offsets, most: int) -> Offsets:

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from nosync.model.errors import Unavailable, Unreadable
+from nosync.sources.avro_task import AvroTask
 
 Range = tuple[str, int, int, int]
 """Topic, partition, and the offsets from where to before which."""
@@ -114,11 +115,14 @@ def _reader(config: dict[str, Any], topic: str, number: int) -> Reader:
 
 @dataclass(frozen=True)
 class KafkaTask:
-    """Reads the shares whose numbers it is given. Its settings are not shown."""
+    """Reads the shares whose numbers it is given. Its settings are not shown. `names`: of the columns, if they shall have others;
+    `decode`: what makes more columns of values, to come first."""
 
     config: dict[str, Any] = field(repr=False)
     shares: tuple[tuple[Range, ...], ...]
     columns: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    decode: AvroTask | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from confluent_kafka import KafkaError
@@ -127,16 +131,20 @@ class KafkaTask:
             for share in batch.column(0).to_pylist():
                 for topic, number, start, end in self.shares[share]:
                     for messages in _reader(self.config, topic, number).messages(start, end, KafkaError._PARTITION_EOF):
-                        yield arrow(messages, self.columns)
+                        yield self._batch(messages)
+
+    def _batch(self, messages: Sequence[Any]) -> pa.RecordBatch:
+        arrays, names = ([], []) if self.decode is None else self.decode([message.value() for message in messages])
+        return pa.RecordBatch.from_arrays([*arrays, *arrow(messages, self.columns)], names=[*names, *(self.names or self.columns)])
 
 
-def arrow(messages: Sequence[Any], columns: Sequence[str]) -> pa.RecordBatch:
+def arrow(messages: Sequence[Any], columns: Sequence[str]) -> list[pa.Array]:
     arrays = []
     for name in columns:
         type, value = COLUMNS[name]
         array = pa.array([value(message) for message in messages], type)
         arrays.append(array.cast(TIME) if name == "timestamp" else array)
-    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+    return arrays
 
 
 def shared(ranges: Sequence[Range], tasks: int, least: int) -> tuple[tuple[Range, ...], ...]:

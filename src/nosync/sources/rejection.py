@@ -11,6 +11,7 @@ from nosync.model.columns import RAW, REASON
 from nosync.model.quoting import quoted
 
 UNREAD = "_nosync_raw"  # what Spark could not read
+WHY = "_nosync_why"  # for what reason, where that is known at once
 SCHEMA = "raw string, reason string, file string, epoch bigint"
 
 
