@@ -72,7 +72,7 @@ class Registry:
                 self._check(error.code, bool(path))
                 return None
         except (OSError, ValueError) as error:
-            words = getattr(error, "reason", error)
+            words = error.reason if isinstance(error, urllib.error.URLError) else error
             raise Unavailable(f"the schema registry {self.shown} does not answer: {words}", hint="It is asked again.") from None
 
     def _check(self, code: int, asked: bool) -> None:
