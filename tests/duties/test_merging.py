@@ -1,17 +1,21 @@
 """The merging process: there once something is to be merged, and replaced when it was killed."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pyarrow as pa
 import pytest
 
-from nosync.duties.merging import Merger
+from nosync.duties import merging
+from nosync.duties.merging import Merger, due_merges
 from nosync.journal.entries import Computed, Merged, Opened
 from nosync.journal.image import Image
 from nosync.journal.names import layer_path
 from nosync.model.hash_range import ALL_HASHES
+from nosync.model.identifiers import Epoch, TraceName
+from nosync.model.layers import LayerInfo
 from nosync.state.layer import write_layer
 
 RUN = "1.00000000"
@@ -63,3 +67,19 @@ def test_everything_is_merged_when_waited_for(merger: Merger, tmp_path: Path) ->
     image = history(tmp_path, 6)
     merger.merge_all(image, lambda layer: image.apply(image.number + 1, Merged(layer)))
     assert len(image.newest["v"][ALL_HASHES]) < 4
+
+
+def test_of_many_traces_only_those_that_have_changed_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def layer(trace: str, epoch: int) -> LayerInfo:
+        return LayerInfo(TraceName(trace), ALL_HASHES, Epoch(epoch), Epoch(epoch + 1), "upserts", f"{trace}/{epoch}", 1, 1, "")
+
+    image, looked, plan = Image(), list[int](), merging.plan_merge
+    monkeypatch.setattr(merging, "plan_merge", lambda known: looked.append(len(known)) or plan(known))
+    for epoch in range(1, 6):
+        image.apply(image.number + 1, Computed(epoch, tuple(layer(f"v{number}", epoch) for number in range(100)), {}, {}))
+    due = merging.DueMerges()
+    assert len(due.orders(image)) == len(looked) == 100
+    image.apply(image.number + 1, Computed(6, (layer("v7", 6),), {}, {}))
+    assert due.orders(image) == due_merges(image) and len(looked) == 100 + 1 + 100
+    image.apply(image.number + 1, Merged(replace(layer("v7", 1), upper=Epoch(7), path="merged")))
+    assert len(due.orders(image)) == 99 and len(due.orders(image, most=4)) == 4

@@ -10,6 +10,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import IO
@@ -40,13 +41,14 @@ class Merger:
     def __init__(
         self, home: str, flow: str, run: str, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES
     ) -> None:
-        self._unmerged, self._expiries = unmerged, expiries
+        self._unmerged, self._due = unmerged, DueMerges(unmerged, expiries)
         self._arguments = (home, flow, run)
         self._done: SimpleQueue[str] = SimpleQueue()
         self._process: subprocess.Popen[str] | None = None
         self._listener: threading.Thread | None = None
         self._busy = 0  # orders that are not answered yet
         self._looked: dict[TraceRange, int] = {}
+        self._counted: dict[TraceName, int] = {}
         self._kept: Kept | None = None
 
     def _started(self) -> "subprocess.Popen[str]":
@@ -85,9 +87,8 @@ class Merger:
             return self._forget_process()  # what it had finished is collected first
         if self._busy:
             return
-        merges, parts = due_merges(image, self._unmerged, self._expiries), self._changed_parts(image)
-        orders = [order for group in merges[:AT_ONCE] for order in group]
-        orders += islice(due_folds(image, last, parts), AT_ONCE)
+        orders = [order for group in self._due.orders(image, AT_ONCE) for order in group]
+        orders += islice(due_folds(image, last, self._changed_parts(image)), AT_ONCE)
         if orders:
             self._busy = len(orders)
             self._send(orders)
@@ -95,13 +96,15 @@ class Merger:
     def _changed_parts(self, image: Image) -> Iterator[TraceRange]:
         """Those that have more or fewer layers than when there was nothing to fold, the one with the most first."""
         if image.kept != self._kept:
-            self._looked, self._kept = {}, image.kept
-        known = {trace: pieces(written) for trace, written in image.traces.items() if trace not in self._unmerged}
-        counts = {(trace, held): len(layers) for trace, ranges in known.items() for held, layers in ranges.items()}
+            self._looked, self._counted, self._kept = {}, {}, image.kept
+        numbers = {trace: sum(map(len, found.values())) for trace, found in image.traces.items() if trace not in self._unmerged}
+        changed = {trace: number for trace, number in numbers.items() if self._counted.get(trace) != number}
+        counts = {(trace, held): len(layers) for trace in changed for held, layers in pieces(image.traces[trace]).items()}
         for part, count in sorted(counts.items(), key=lambda item: -item[1]):
             if abs(count - self._looked.get(part, 0)) >= FEW:
                 yield part
                 self._looked[part] = count
+        self._counted |= changed  # whoever stops before is told of the others the next time
 
     def _send(self, orders: list[dict[str, object]]) -> None:
         pipe = self._started().stdin
@@ -140,24 +143,65 @@ class Merger:
             self._forget_process()
 
 
+class DueMerges:
+    """The merges that shorten the covers of shards. What a trace has to merge is looked for again only when its cover is another one.
+
+    Outputs of sinks stay epoch by epoch: they are `unmerged`. What earlier shards have left is merged into layers of today's.
+    """
+
+    def __init__(self, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES) -> None:
+        self._unmerged, self._expiries = unmerged, expiries
+        self._known: _Known = {}
+        self._shards = 0
+
+    def orders(self, image: Image, most: int | None = None) -> list[list[dict[str, object]]]:
+        """The longest cover first; of equally long ones, where the merged layer may stand for its inputs. At most so many."""
+        shards = image.declared.shards if image.declared else 0
+        known = self._known if shards == self._shards else {}
+        self._known, self._shards = {trace: self._looked_at(known, image, trace) for trace in image.newest}, shards
+        due = [(trace, one) for trace, (_, found) in self._known.items() for one in found]
+        best_first = sorted(due, key=lambda pair: (pair[1].length, pair[1].stands_alone(image.kept)), reverse=True)[:most]
+        return [_merges(image, one.chosen, one.bottom, self._expiries.get(trace)) for trace, one in best_first]
+
+    def _looked_at(self, known: "_Known", image: Image, trace: TraceName) -> tuple[Covers, list["_Due"]]:
+        """What is due of a trace, and the covers that say so: an image never changes covers, it has others in their place."""
+        covers = image.newest[trace]
+        before = known.get(trace)
+        if before is not None and before[0] is covers:
+            return before
+        return covers, list(_due_in(image, covers)) if trace not in self._unmerged else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """What to merge of one shard: of a cover so long, these levels. `bottom`: with the oldest."""
+
+    length: int
+    chosen: Sequence[Level]
+    bottom: bool
+
+    def stands_alone(self, kept: Kept) -> bool:
+        return kept.stands_alone(self.chosen[-1].lower, self.chosen[0].upper)
+
+
+_Known = dict[TraceName, tuple[Covers, list[_Due]]]
+
+
+def _due_in(image: Image, covers: Covers) -> Iterator[_Due]:
+    for shard in _shards(image, covers):
+        if len(covers.get(shard, ())) < WIDTH and shard in covers:
+            continue  # too short, seen at a glance
+        known = levels(covers, shard)
+        chosen = plan_merge(known)
+        if chosen and merges_of(chosen):
+            yield _Due(len(known), chosen, chosen[-1] == known[-1])
+
+
 def due_merges(
     image: Image, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES
 ) -> list[list[dict[str, object]]]:
-    """The merges that shorten the covers of shards, the longest cover first; of equally long ones, where the merged layer may stand for its
-    inputs. Outputs of sinks stay epoch by epoch: they are `unmerged`. What earlier shards have left is merged into layers of today's.
-    """
-    found: list[tuple[tuple[int, bool], TraceName, Sequence[Level], bool]] = []
-    for trace, covers in image.newest.items():
-        for shard in _shards(image, covers) if trace not in unmerged else ():
-            if len(covers.get(shard, ())) < WIDTH and shard in covers:
-                continue  # too short, seen at a glance
-            known = levels(covers, shard)
-            chosen = plan_merge(known)
-            if chosen and merges_of(chosen):
-                use = (len(known), image.kept.stands_alone(chosen[-1].lower, chosen[0].upper))
-                found.append((use, trace, chosen, chosen[-1] == known[-1]))
-    best_first = sorted(found, key=lambda one: one[0], reverse=True)
-    return [_merges(image, chosen, bottom, expiries.get(trace)) for _, trace, chosen, bottom in best_first]
+    """All that there are, looked for once."""
+    return DueMerges(unmerged, expiries).orders(image)
 
 
 def _merges(image: Image, chosen: Sequence[Level], bottom: bool, expiry: Expiry | None) -> list[dict[str, object]]:

@@ -8,6 +8,7 @@ from typing import Any
 from nosync.duties.upkeep import Upkeep
 from nosync.journal.image import Image
 from nosync.model.identifiers import Epoch, TraceName
+from nosync.model.layers import Covers
 from nosync.model.progress import Progress
 from nosync.runtime.epochs import Step
 from nosync.spark.receipts import Receipt
@@ -15,10 +16,11 @@ from nosync.spark.receipts import Receipt
 
 def progress(
     step: Step, millis: dict[str, int], image: Image, run: str, upkeep: Upkeep, delays: Mapping[str, int], since: float,
-    lags: Mapping[str, Mapping[str, int]],
+    lags: Mapping[str, Mapping[str, int]], newest_bytes: int,
 ) -> Progress:
     """One epoch: input, time, state, and how far it is from being safe. `delays`: those of sources with a watermark, in microseconds;
     `since`: when the epoch before was opened, in seconds since 1970, or 0. `lags`: what sources have by partition that no epoch has taken.
+    `newest_bytes`: those of the newest state.
     """
     opened, rows, rejected = step.opened, step.outcome.rows, step.outcome.rejected
     total = sum(rows.values())
@@ -45,16 +47,34 @@ def progress(
         "lateRows": sum(step.outcome.late.values()),
         "eventTime": _event_time(image, opened.epoch, delays),
         "stateOperators": _traces(step.outcome.receipts, step.outcome.late, image),
-        "storage": _storage(image),
+        "storage": _storage(image, newest_bytes),
         "safe": upkeep.safe(),
         "tiers": upkeep.report(),
         "sinks": [{"description": name, "epoch": epoch} for name, epoch in upkeep.releaser.delivered.items()],
     })  # fmt: skip
 
 
-def _storage(image: Image) -> dict[str, Any]:
+class NewestBytes:
+    """The bytes of the newest state; of traces that have not changed since the last look they are known."""
+
+    def __init__(self) -> None:
+        self._known: dict[TraceName, tuple[Covers, int]] = {}
+
+    def of(self, image: Image) -> int:
+        """An image never changes covers, it has others in their place."""
+        self._known = {trace: self._weighed(trace, covers) for trace, covers in image.newest.items()}
+        return sum(size for _, size in self._known.values())
+
+    def _weighed(self, trace: TraceName, covers: Covers) -> tuple[Covers, int]:
+        known = self._known.get(trace)
+        if known is not None and known[0] is covers:
+            return known
+        return covers, sum({layer.path: layer.bytes for found in covers.values() for layer in found}.values())
+
+
+def _storage(image: Image, newest: int) -> dict[str, Any]:
     """Layers, and their bytes by what they are for. `status` says more."""
-    newest, whole = sum(layer.bytes for layer in image.newest_layers()), sum(image.kept_bytes.values())
+    whole = sum(image.kept_bytes.values())
     amplification = round(whole / newest, 2) if newest else 1.0
     return {"layers": image.kept_layers, "newestBytes": newest, "historyBytes": whole - newest, "spaceAmplification": amplification}
 

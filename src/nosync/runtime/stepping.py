@@ -27,7 +27,7 @@ from nosync.recovery.restore import Recovered
 from nosync.runtime.epochs import Clock, Epochs
 from nosync.runtime.outlet import LayerOutlet
 from nosync.runtime.program import Program, marks_of
-from nosync.runtime.progress import progress
+from nosync.runtime.progress import NewestBytes, progress
 from nosync.runtime.rescaling import Rescaling
 from nosync.runtime.takeover import Takeover
 from nosync.spark.engine import SparkEngine
@@ -71,7 +71,7 @@ class Stepping:
         self.merger = Merger(str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks), expiries(graph))
         self.rescaling = Rescaling(self.journal, self.engine, program.scaling, self.clock)
         self._merge_from, self._merged_at = 0.0, NOTHING_MERGED  # in that state there was nothing to merge
-        self._opened_at = 0.0
+        self._opened_at, self._newest_bytes = 0.0, NewestBytes()
         self.slices: dict[str, Slice] = {}
 
     @property
@@ -102,7 +102,7 @@ class Stepping:
         delays = {name: source.delay for name, source in self.program.graph.sources.items() if source.delay is not None}
         since, self._opened_at = self._opened_at, step.opened.at
         lags = {name: found for name in step.opened.slices if (found := self.program.sources[name].lag())}
-        return progress(step, millis, self.image, self.run, self.upkeep, delays, since, lags)
+        return progress(step, millis, self.image, self.run, self.upkeep, delays, since, lags, self._newest_bytes.of(self.image))
 
     @property
     def shards(self) -> int:
