@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import nosync as ns
+from nosync.bridge.held import Channel
 from nosync.spark.ways import Ways, rows_of
 from tests.metamorphic import checksums, contents, run_all
 from tests.spark.test_same_bits import rows
@@ -82,8 +84,37 @@ def test_what_is_not_touched_takes_no_part(quick: SparkSession, tmp_path: Path) 
     assert [len(ns.open(tmp_path).image.traces[f"v{number}/aggregate"]) for number in range(4)] == [1, 1, 1, 1]
 
 
+def test_however_many_views_lie_side_by_side_spark_is_asked_once_for_all_of_them(
+    quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, run = [0], Channel.run
+
+    def counting(channel: Channel, plans: Any) -> Any:
+        asked[0] += 1
+        return run(channel, plans)
+
+    monkeypatch.setattr(Channel, "run", counting)
+
+    def last_epoch(views: int) -> int:
+        """How often Spark was asked for rows in it."""
+        flow, source = ns.Flow("beside", quick), ns.memory("k int, x int")
+        rows = flow.source("s", source)
+        for number in range(views):
+            sums = flow.view(f"v{number}", rows.groupBy((F.col("k") + number).alias("k")).agg(F.sum("x").alias("x")))
+            flow.view(f"w{number}", sums.where("x > 1").select("x"))
+
+        def feed(epoch: int) -> None:
+            asked[0] = 0
+            source.add([(epoch % 2, 2)])
+
+        run_all(flow, tmp_path / str(views), [partial(feed, epoch) for epoch in range(4)], way="narrow")
+        return asked[0]
+
+    assert last_epoch(1) == last_epoch(6)
+
+
 def test_rows_that_become_too_many_are_computed_by_a_job(quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nosync.spark.narrow.HELD_ROWS", 50)
+    monkeypatch.setattr("nosync.spark.inside.HELD_ROWS", 50)
     flow, left, right = ns.Flow("many", quick), ns.memory("k int, x int"), ns.memory("k int, y int")
     flow.view("v", flow.source("l", left).join(flow.source("r", right), "k"))
     feed = [lambda: left.add([(1, x) for x in range(10)]), lambda: right.add([(1, y) for y in range(10)])]

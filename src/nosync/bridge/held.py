@@ -10,8 +10,10 @@ import struct
 import tempfile
 import weakref
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
@@ -19,9 +21,9 @@ from pyspark.sql.types import StructType
 from nosync.bridge.catalyst import Catalyst, Java, children, kind
 from nosync.bridge.frames import observed_metrics
 from nosync.bridge.sessions import settings_in_tasks
+from nosync.bridge.trees import helper
 
 MOST_ROWS = 1 << 20  # what comes back from one plan
-BATCH_ROWS = 1 << 18
 FEW_ROWS = 10_000
 SHARED_MEMORY = "/dev/shm"
 END = -4
@@ -34,78 +36,81 @@ class TooMany(Exception):
 
 
 class Channel:
-    """Two files that nobody else sees, one for each direction: py4j takes 40 ms for what does not fit one packet."""
+    """Two files that nobody else sees, one for each direction: py4j takes 40 ms for what does not fit one packet.
+
+    What is put into leaves goes over with the next plan that runs, in the same call.
+    """
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark, self.catalyst = spark, Catalyst(spark)
         folder = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
-        self._given, self._given_path = tempfile.mkstemp(prefix="nosync-", dir=folder)
+        self._given, given_path = tempfile.mkstemp(prefix="nosync-", dir=folder)
         self._taken, taken_path = tempfile.mkstemp(prefix="nosync-", dir=folder)
-        self._forget = weakref.finalize(self, _forget, self._given, self._given_path, self._taken)
-        jvm = self.catalyst.jvm
-        stream = jvm.java.io.FileOutputStream(taken_path)
-        os.unlink(taken_path)
-        self._position = stream.getChannel()
-        self._out = jvm.java.io.DataOutputStream(jvm.java.io.BufferedOutputStream(stream, 1 << 16))
-        self._python = _module(jvm, "org.apache.spark.api.python.PythonRDD")
-        self._arrow = _module(jvm, "org.apache.spark.sql.execution.arrow.ArrowConverters")
-        self._task = _module(jvm, "org.apache.spark.TaskContext")
-        self._sql = jvm.PythonSQLUtils
-        self.no_rows = self.catalyst.seq([])
         self.zone = str(spark.conf.get("spark.sql.session.timeZone"))
+        self.java = helper(spark, "Held").within(spark._jsparkSession, given_path, taken_path, self.zone)
+        self._forget = weakref.finalize(self, _forget, self._given, self._taken, self.java)
+        os.unlink(given_path)
+        os.unlink(taken_path)
+        self._pending: dict[int, Sequence[pa.RecordBatch]] = {}
 
-    def give(self, batches: Sequence[pa.RecordBatch], schema: str) -> Java:
-        """The rows as Catalyst's. `schema` is Spark's, as JSON; the batches are cast to it already."""
-        os.ftruncate(self._given, 0)
-        with pa.OSFile(self._given_path, "wb") as file, pa.ipc.new_stream(file, batches[0].schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-        read = self._sql.readArrowStreamFromFile(self._given_path)
-        return self._sql.toDataFrame(read, schema, self.spark._jsparkSession).queryExecution().analyzed().data()
+    def put(self, leaf: int, batches: Sequence[pa.RecordBatch]) -> None:
+        """The batches have the leaf's types already."""
+        self._pending[leaf] = batches
 
-    def rows_of(self, rdd: Java, partition: Java, schema: Java, arrow: pa.Schema) -> list[pa.RecordBatch]:
-        """A partition, computed by this very call."""
-        rows = rdd.iterator(partition, self._task.empty()).take(MOST_ROWS + 1)
-        return self.take(self._arrow.toBatchIterator(rows, schema, BATCH_ROWS, self.zone, True, False, None), arrow)
-
-    def take(self, batches: Java, arrow: pa.Schema) -> list[pa.RecordBatch]:
-        """Arrow batches, as an iterator of the JVM, in this process."""
-        self._position.position(0)
-        try:
-            self._python.writeIteratorToStream(batches, self._out)
-            self._out.writeInt(END)
-        finally:
-            self._out.flush()  # what a failure left behind belongs to nobody
-        found = list(self._read(arrow))
-        if sum(batch.num_rows for batch in found) > MOST_ROWS:
-            raise TooMany
+    def run(self, plans: "Sequence[KeptPlan]") -> list[list[pa.RecordBatch]]:
+        """The rows of each plan, all computed by this very call."""
+        rows = max((plan.rows_below for plan in plans), default=0)
+        self.java.run(self._give(), " ".join(str(plan.number) for plan in plans), MOST_ROWS + 1, rows > FEW_ROWS)
+        found, position = [], 0
+        for plan in plans:
+            batches, position = self._read(plan.arrow, position)
+            found.append(batches)
         return found
 
-    def _read(self, arrow: pa.Schema) -> Iterator[pa.RecordBatch]:
-        position = 0
+    def flush(self) -> None:
+        """From here on jobs see what was put into leaves."""
+        if self._pending:
+            self.run([])
+
+    def _give(self) -> str:
+        """Writes what is pending, and says of which leaf how many batches there are."""
+        pending, self._pending = self._pending, {}
+        os.ftruncate(self._given, 0)
+        os.lseek(self._given, 0, os.SEEK_SET)
+        for batches in pending.values():
+            for batch in batches:
+                content = batch.serialize()
+                _write(self._given, struct.pack(">i", content.size), content)
+        return " ".join(f"{leaf} {len(batches)}" for leaf, batches in pending.items())
+
+    def _read(self, arrow: pa.Schema, position: int) -> tuple[list[pa.RecordBatch], int]:
+        """One plan's batches, and where those of the next one begin."""
+        found: list[pa.RecordBatch] = []
         while True:
             (length,) = struct.unpack(">i", os.pread(self._taken, 4, position))
+            position += 4
             if length == END:
-                return
-            content = pa.py_buffer(os.pread(self._taken, length, position + 4))
-            position += 4 + length
+                break
+            content = pa.py_buffer(os.pread(self._taken, length, position))
+            position += length
             batch = pa.ipc.read_record_batch(content, arrow)
             if batch.num_rows:
-                yield batch
+                found.append(batch)
+        if sum(batch.num_rows for batch in found) > MOST_ROWS:
+            raise TooMany
+        return found, position
 
     def collected(self, frame: DataFrame) -> tuple[list[pa.RecordBatch], dict[str, dict[str, int]]]:
         """All rows of a frame by one job, and what was observed on the way."""
         execution = frame._jdf.queryExecution()
-        batches = self.collect(frame, execution.executedPlan())
+        batches = self.collect_rdd(frame._jdf.toArrowBatchRdd(execution.executedPlan()), arrow_of(frame.schema, self.zone))
         return batches, observed_metrics(execution)
 
-    def collect(self, frame: DataFrame, executed: Java) -> list[pa.RecordBatch]:
-        return self.collect_rdd(frame._jdf.toArrowBatchRdd(executed), arrow_of(frame.schema, self.zone))
-
     def collect_rdd(self, rdd: Java, arrow: pa.Schema) -> list[pa.RecordBatch]:
+        self.flush()
         with settings_in_tasks(self.spark):
-            found = rdd.collect()
-        return self.take(self.catalyst.jvm.scala.collection.immutable.ArraySeq.unsafeWrapArray(found).iterator(), arrow)
+            self.java.writeCollected(rdd.collect())
+        return self._read(arrow, 0)[0]
 
 
 class Leaf:
@@ -113,55 +118,54 @@ class Leaf:
 
     def __init__(self, channel: Channel, schema: StructType) -> None:
         self.schema, self._channel = schema, channel
-        self._json, self._arrow = schema.json(), to_arrow_schema(schema, error_on_duplicated_field_names_in_struct=True, timezone="UTC")
+        self._arrow = to_arrow_schema(schema, error_on_duplicated_field_names_in_struct=True, timezone="UTC")
         catalyst, session = channel.catalyst, channel.spark._jsparkSession
         rdd = channel.spark.sparkContext._jsc.parallelize(catalyst.jvm.java.util.ArrayList(), 1).rdd()
-        self._partition = rdd.partitions()[0]
-        self._replace = getattr(self._partition, "values_$eq")
-        java = catalyst.jvm.org.apache.spark.sql.types.DataType.fromJson(self._json)
+        java = catalyst.jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
+        self._number = channel.java.leaf(rdd, java)
         scan = session.internalCreateDataFrame(rdd, java, False).queryExecution().analyzed()
         single = _module(catalyst.jvm, "org.apache.spark.sql.catalyst.plans.physical.SinglePartition")
         parts = [scan.productElement(i) for i in range(scan.productArity())]
         self.plan = scan.makeCopy(catalyst.array([single if str(part).startswith("UnknownPartitioning") else part for part in parts]))
-        self.filled, self._rows = False, 0
+        self.filled, self.rows = False, 0
 
     def put(self, batches: Sequence[pa.RecordBatch]) -> None:
         if batches:
-            fitting = [batch if batch.schema.equals(self._arrow) else _cast(batch, self._arrow) for batch in batches]
-            self._replace(self._channel.give(fitting, self._json))
+            self._channel.put(self._number, [_cast(batch, self._arrow) for batch in batches])
         elif self.filled:
-            self._replace(self._channel.no_rows)
+            self._channel.put(self._number, [])
         self.filled = bool(batches)
-        self._rows = sum(batch.num_rows for batch in batches)
+        self.rows = sum(batch.num_rows for batch in batches)
 
     def release(self) -> None:
         """Gives up what would take much memory until the next epoch."""
-        if self._rows > FEW_ROWS:
+        if self.rows > FEW_ROWS:
             self.put([])
 
 
 class KeptPlan:
     """A plan over leaves, ready to run over whatever they hold."""
 
-    def __init__(self, channel: Channel, frame: DataFrame) -> None:
-        self.schema, self._channel = frame.schema, channel
+    def __init__(self, channel: Channel, frame: DataFrame, leaves: Sequence[Leaf]) -> None:
+        self.schema, self._channel, self._leaves = frame.schema, channel, leaves
         self.arrow = arrow_of(self.schema, channel.zone)
         executed = frame._jdf.queryExecution().executedPlan()
         found = set(_kinds(executed))
         self.lasting = not any(word in name for name in found for word in USED_UP) and executed.subqueriesAll().isEmpty()
         self.without_job = self.lasting and found <= WITHOUT_A_TASK
         if self.without_job:
-            self._java = channel.catalyst.jvm.org.apache.spark.sql.types.DataType.fromJson(self.schema.json())
-            self._rdd = executed.execute()
-            self._partitions = list(self._rdd.partitions())
+            java = channel.catalyst.jvm.org.apache.spark.sql.types.DataType.fromJson(self.schema.json())
+            self.number = channel.java.plan(executed, java)
         elif self.lasting:
             self._rdd = frame._jdf.toArrowBatchRdd(executed)
 
+    @property
+    def rows_below(self) -> int:
+        """How many rows it is to be computed from."""
+        return sum(leaf.rows for leaf in self._leaves)
+
     def rows(self) -> list[pa.RecordBatch]:
-        if not self.without_job:
-            return self._channel.collect_rdd(self._rdd, self.arrow)
-        parts = [self._channel.rows_of(self._rdd, partition, self._java, self.arrow) for partition in self._partitions]
-        return [batch for part in parts for batch in part]
+        return self._channel.run([self])[0] if self.without_job else self._channel.collect_rdd(self._rdd, self.arrow)
 
 
 def arrow_of(schema: StructType, zone: str) -> pa.Schema:
@@ -170,6 +174,8 @@ def arrow_of(schema: StructType, zone: str) -> pa.Schema:
 
 
 def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    if batch.schema.equals(schema):
+        return batch
     columns = [array if array.type == field.type else array.cast(field.type) for array, field in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -185,7 +191,15 @@ def _module(jvm: Java, name: str) -> Java:
     return getattr(getattr(jvm, f"{name}$"), "MODULE$")
 
 
-def _forget(given: int, path: str, taken: int) -> None:
+def _write(file: int, *parts: bytes | pa.Buffer) -> None:
+    for part in parts:
+        rest = memoryview(part)
+        while rest.nbytes:
+            rest = rest[os.write(file, rest) :]
+
+
+def _forget(given: int, taken: int, java: Java) -> None:
     os.close(given)
     os.close(taken)
-    os.unlink(path)
+    with suppress(Py4JError, OSError):  # the JVM is gone already
+        java.close()

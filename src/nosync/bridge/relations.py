@@ -14,10 +14,9 @@ from pyspark.sql.types import StructType
 
 from nosync.bridge.catalyst import Catalyst, Java, Target, items, kind
 from nosync.bridge.frames import analyzed
-from nosync.bridge.trees import compiled_in
+from nosync.bridge.trees import helper
 
 NAMES, FILES = "UnresolvedRelation", "LogicalRelation"
-_known: dict[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ def described(leaf: Java) -> FileRelation | None:
 
 
 def _over(catalyst: Catalyst, plan: Java, sort: str, instead: Callable[[Java], Java | None]) -> Java:
-    relations = _relations(catalyst.spark).of(sort)
+    relations = helper(catalyst.spark, "Relations").of(sort)
     leaves = [relations.found(number) for number in range(relations.search(plan))]
     pairs = [(leaf, after) for leaf in leaves if (after := instead(leaf)) is not None]
     for leaf, after in pairs:
@@ -127,11 +126,3 @@ def _sequence(catalyst: Catalyst, texts: tuple[str, ...]) -> Java:
     for text in texts:
         values.add(text)
     return catalyst.jvm.org.apache.spark.api.python.PythonUtils.toSeq(values)
-
-
-def _relations(spark: SparkSession) -> Any:
-    application = str(spark.sparkContext.applicationId)
-    if application not in _known:
-        _known.clear()
-        _known[application] = compiled_in(spark, "Relations")
-    return _known[application]

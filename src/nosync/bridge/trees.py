@@ -30,7 +30,7 @@ class Trees:
     def __init__(self, spark: SparkSession) -> None:
         gateway: Any = spark.sparkContext._gateway
         self.client = gateway._gateway_client
-        self.java = compiled_in(spark, "Trees").within(gateway.java_gateway_server.getGateway(), "")
+        self.java = helper(spark, "Trees").within(gateway.java_gateway_server.getGateway(), "")
 
     @staticmethod
     def of(spark: SparkSession) -> "Trees":
@@ -51,15 +51,19 @@ class Trees:
 
 
 _known: dict[str, Trees] = {}
+_helpers: dict[tuple[str, str], Any] = {}
 
 
-def compiled_in(spark: SparkSession, name: str) -> Any:
-    """An instance of a Java class of ours."""
-    jvm: Any = spark._jvm
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    compiler.cook(files(__package__).joinpath(f"{name}.java").read_text())
-    return compiler.getClassLoader().loadClass(name).newInstance()
+def helper(spark: SparkSession, name: str) -> Any:
+    """An instance of a Java class of ours, compiled with the first use in a JVM."""
+    key = str(spark.sparkContext.applicationId), name
+    if key not in _helpers:
+        jvm: Any = spark._jvm
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+        compiler.cook(files(__package__).joinpath(f"{name}.java").read_text())
+        _helpers[key] = compiler.getClassLoader().loadClass(name).newInstance()
+    return _helpers[key]
 
 
 class Table:

@@ -16,14 +16,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructType
 
-from nosync.bridge.catalyst import Catalyst, Java, kind
-from nosync.bridge.held import Channel, KeptPlan, Leaf, TooMany, arrow_of
+from nosync.bridge.catalyst import Java, kind
+from nosync.bridge.held import KeptPlan, Leaf, arrow_of
 from nosync.bridge.sessions import active
 from nosync.compile.rules.fold import FoldNode
-from nosync.graph.graph import Graph
+from nosync.compile.rules.join import JoinNode
 from nosync.graph.nodes import Node, SourceNode, ViewNode
 from nosync.graph.operators import GatheredNode, Operator
-from nosync.graph.readers import Readers
 from nosync.graph.templates import Branch, Hole, Piece
 from nosync.graph.walk import inputs, is_plain, read_by
 from nosync.model.bound import Shaped
@@ -33,63 +32,14 @@ from nosync.model.layers import Kind
 from nosync.model.source import Slice
 from nosync.spark.changes import NOTHING, change_schema
 from nosync.spark.event_time import newest_in, time_of
-from nosync.spark.failure import InTask
-from nosync.spark.job import EpochJob, Setting
+from nosync.spark.inside import HeldRows, Inside
+from nosync.spark.job import EpochJob
 from nosync.spark.narrow_work import NarrowWork
 from nosync.spark.operators import STEPS
 from nosync.spark.receipts import Receipt, agreed, completed, forget, left_in
 from nosync.spark.retain import RetainTask
-from nosync.spark.session import narrow_session
-
-HELD_ROWS = 1 << 20  # of one change
-
-
-class Inside:
-    """What narrow epochs of a run keep from one to the next: leaves, plans, and who reads whom."""
-
-    def __init__(self, setting: Setting) -> None:
-        self.session = narrow_session(setting.session)
-        self.channel = Channel(self.session)
-        self.catalyst: Catalyst = self.channel.catalyst
-        self.leaves: dict[int, Leaf] = {}
-        self.shapes: dict[str, tuple[Leaf, KeptPlan]] = {}
-        self.plans: dict[int | tuple[int, str], KeptPlan] = {}
-        self.reach = Reach(setting.graph, setting.consumers, setting.of_rejects)
-
-
-class Reach:
-    """Which ends an input leads to, but for those `left_out`. `itself`: what may change without input."""
-
-    def __init__(self, graph: Graph, consumers: Mapping[int, int], left_out: frozenset[int]) -> None:
-        self.readers = Readers(graph)
-        ends = [view for view in graph.queries if view.feed is not None]
-        alone = [operator for operator in graph.operators if not consumers.get(id(operator))]
-        every: list[Node] = [*ends, *alone]
-        self.ends = {id(node): node for node in every if id(node) not in left_out}
-        self.itself = [node for node in graph.operators if (node.time_driven or node.row_over_nothing) and id(node) not in left_out]
-
-
-@dataclass
-class HeldRows:
-    """Rows in this process, with the methods of a DataFrame that steps use."""
-
-    schema: StructType
-    batches: list[pa.RecordBatch]
-
-    def __len__(self) -> int:
-        return sum(batch.num_rows for batch in self.batches)
-
-    def mapInArrow(self, func: Callable[..., Any], schema: StructType) -> "HeldRows":  # noqa: N802 (PySpark's name)
-        try:
-            found = HeldRows(schema, [batch for batch in func(iter(self.batches)) if batch.num_rows])
-        except Exception as error:
-            raise InTask(error) from error
-        if len(found) > HELD_ROWS:
-            raise TooMany
-        return found
-
-    def unionAll(self, other: "HeldRows") -> "HeldRows":  # noqa: N802 (PySpark's name)
-        return HeldRows(self.schema, self.batches + other.batches)
+from nosync.spark.steps.join import rows_of_join
+from nosync.spark.waves import Part, Wave
 
 
 @dataclass
@@ -100,6 +50,7 @@ class NarrowJob(EpochJob):
     shaped: Mapping[str, tuple[Shaped, Slice]] = field(default_factory=dict)
     held: dict[int, HeldRows] = field(default_factory=dict)
     loaded: set[int] = field(default_factory=set)
+    ahead: dict[Any, list[pa.RecordBatch]] = field(default_factory=dict)
 
     @cached_property
     def inside(self) -> Inside:
@@ -111,11 +62,13 @@ class NarrowJob(EpochJob):
     def run(self, of_rejects: bool = False) -> list[Receipt]:
         self.receipts.value = []
         with active(self.inside.session):
-            for end in self._touched_ends():
-                if isinstance(end, ViewNode):
-                    self._retain(end)
-                else:
-                    self.change(end)
+            for wave in self.inside.waves.of(self._touched_ends(), self.touched):
+                self._evaluate_ahead(wave)
+                for node, part in wave:
+                    if part == "rows" and isinstance(node, ViewNode):
+                        self._retain(node)
+                    else:
+                        self.change(node)
             for key in self.loaded:
                 self.inside.leaves[key].release()
         receipts = agreed(self.receipts.value)
@@ -175,7 +128,7 @@ class NarrowJob(EpochJob):
         if node.name not in self.inside.shapes:
             leaf = Leaf(self.inside.channel, shaped.schema)
             frame = shaped.shape(self.inside.catalyst.frame(leaf.plan))
-            self.inside.shapes[node.name] = leaf, KeptPlan(self.inside.channel, frame)
+            self.inside.shapes[node.name] = leaf, KeptPlan(self.inside.channel, frame, [leaf])
         leaf, kept = self.inside.shapes[node.name]
         leaf.put(shaped.table(slice).to_batches())
         rows = HeldRows(kept.schema, kept.rows())
@@ -203,10 +156,38 @@ class NarrowJob(EpochJob):
             return self._by_job(piece)
         kept = self.inside.plans.get(key)
         if kept is None:
-            kept = self.inside.plans[key] = KeptPlan(self.inside.channel, self.inside.catalyst.frame(self._fill(piece)))
+            frame, leaves = self.inside.catalyst.frame(self._fill(piece)), [self._leaf(node) for node in self._leaves(piece)]
+            kept = self.inside.plans[key] = KeptPlan(self.inside.channel, frame, leaves)
+        if key in self.ahead:
+            return HeldRows(kept.schema, self.ahead.pop(key))
         if not self._load(piece):
             return HeldRows(kept.schema, [])
         return HeldRows(kept.schema, kept.rows()) if kept.lasting else self._by_job(piece)
+
+    def _evaluate_ahead(self, wave: Wave) -> None:
+        """All that the nodes of a wave will ask for and that needs no job, in one call."""
+        found: dict[Any, KeptPlan] = {}
+        for key, piece in (self._asked(node, part) for node, part in wave if any(map(self._moves, inputs(node)))):
+            kept = self.inside.plans.get(key)
+            if kept is not None and kept.without_job and self._load(piece):
+                found[key] = kept
+        if len(found) > 1:
+            self.ahead |= zip(found, self.inside.channel.run(list(found.values())), strict=True)
+
+    def _asked(self, node: Node, part: Part) -> tuple[Any, Piece]:
+        """The template that a node evaluates first, and the name of its plan."""
+        match node:
+            case ViewNode() if part == "rows":
+                return (id(node), "rows"), self._kept_rows(node)
+            case ViewNode():
+                piece = node.body.piece
+            case JoinNode():
+                piece = rows_of_join(self, node)
+            case Operator():
+                piece = node.feed.piece
+            case _:
+                raise AssertionError(node)
+        return id(piece), piece
 
     def _by_job(self, piece: Piece) -> HeldRows:
         """Planned for this epoch alone: by event time, or with an exchange in it."""
@@ -236,7 +217,7 @@ class NarrowJob(EpochJob):
 
     def _is_leaf(self, node: Node) -> bool:
         """A view is computed where it is read, unless several read it."""
-        return not isinstance(node, ViewNode) or self.consumers.get(id(node), 0) > 2
+        return not isinstance(node, ViewNode) or id(node) in self.inside.leaf_views
 
     def _is_lasting(self, piece: Piece) -> bool:
         """Whether nothing in it goes by the event time of this very epoch."""
@@ -299,12 +280,15 @@ class NarrowJob(EpochJob):
         columns = [pa.array([values[f.name]], f.type) if f.name in values else pa.nulls(1, f.type) for f in types]
         return HeldRows(schema, [pa.RecordBatch.from_arrays(columns, schema=types)])
 
+    def _kept_rows(self, view: ViewNode) -> Piece:
+        assert view.feed is not None
+        return Branch(view.feed.plan, [Hole(view, view.body.output + view.body.carried)])
+
     def _retain(self, view: ViewNode) -> Any:
-        assert view.feed is not None and view.payload is not None
+        assert view.payload is not None
         if not self._moves(view):
             return None
-        body = Hole(view, view.body.output + view.body.carried)
-        rows = self._evaluated(Branch(view.feed.plan, [body]), key=(id(view), "rows"))
+        rows = self._evaluated(self._kept_rows(view), key=(id(view), "rows"))
         return rows.mapInArrow(RetainTask(self.work(view.trace, "diffs"), view.payload), NOTHING)
 
     def _in_workers(self, node: Operator) -> HeldRows:

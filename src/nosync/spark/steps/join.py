@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from nosync.bridge.arrow import arrow_schema
 from nosync.compile.rules.join import JoinNode
-from nosync.graph.templates import Branch
+from nosync.graph.templates import Branch, Piece
 from nosync.kernels.join import LEFT, RIGHT, Joined, JoinedRows, Joining, join, rows_at
 from nosync.model.columns import DIFF, HASH, PART, ROW, SIDE
 from nosync.spark.changes import change_schema
@@ -22,14 +22,19 @@ if TYPE_CHECKING:
 
 
 def step(job: "EpochJob", node: JoinNode) -> DataFrame:
-    assert isinstance(node.feed.piece, Branch)
-    sides = [side for side in node.feed.piece.children if job.piece_changes(side)]
-    rows = job.rows(sides[0] if len(sides) == 1 else node.feed.piece)
+    rows = job.rows(rows_of_join(job, node))
     left, right = node.traces
     works = job.work(left, "diffs"), job.work(right, "diffs")
     schema = change_schema(node.schema, node.placed)
     task = JoinTask(works, node.spec, node.payloads, arrow_schema(schema, node.name))
     return job.exchange(rows, node).mapInArrow(task, schema)
+
+
+def rows_of_join(job: "EpochJob", node: JoinNode) -> Piece:
+    """The sides that have changed."""
+    assert isinstance(node.feed.piece, Branch)
+    sides = [side for side in node.feed.piece.children if job.piece_changes(side)]
+    return sides[0] if len(sides) == 1 else node.feed.piece
 
 
 @dataclass(frozen=True)
