@@ -8,18 +8,17 @@ not run twice (an exchange, a broadcast) is planned anew each time: `KeptPlan` d
 import os
 import struct
 import tempfile
-import weakref
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from functools import partial
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from nosync.bridge.catalyst import Catalyst, Java, children, kind
 from nosync.bridge.frames import observed_metrics
+from nosync.bridge.releasing import when_gone
 from nosync.bridge.sessions import settings_in_tasks
 from nosync.bridge.trees import helper
 
@@ -48,7 +47,7 @@ class Channel:
         self._taken, taken_path = tempfile.mkstemp(prefix="nosync-", dir=folder)
         self.zone = str(spark.conf.get("spark.sql.session.timeZone"))
         self.java = helper(spark, "Held").within(spark._jsparkSession, given_path, taken_path, self.zone)
-        self._forget = weakref.finalize(self, _forget, self._given, self._taken, self.java)
+        when_gone(self, partial(_forget, self._given, self._taken, self.java))
         os.unlink(given_path)
         os.unlink(taken_path)
         self._pending: dict[int, Sequence[pa.RecordBatch]] = {}
@@ -201,5 +200,4 @@ def _write(file: int, *parts: bytes | pa.Buffer) -> None:
 def _forget(given: int, taken: int, java: Java) -> None:
     os.close(given)
     os.close(taken)
-    with suppress(Py4JError, OSError):  # the JVM is gone already
-        java.close()
+    java.close()

@@ -11,14 +11,14 @@ The other end is `Trees.java`, compiled once in each JVM by the compiler that Sp
 
 import itertools
 import json
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
 from typing import Any
 
 from py4j.java_gateway import JavaObject
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
+
+from nosync.bridge.releasing import when_gone
 
 KEPT = ("sql", "toString", "canonicalized", "semanticHash", "hashCode", "maxRows", "id", "references", "isStreaming")
 _numbers = itertools.count(1)
@@ -75,7 +75,7 @@ class Table:
         self.open = True
         self._sent: list[dict[str, Any]] = []
         self._known: list[Known | None] = []
-        weakref.finalize(self, _release, self.java)
+        when_gone(self, self.java.release)
 
     def read(self, object: Any) -> Any:
         """What stands for the object, or the sequence, option or tuple; its trees are known all the way down."""
@@ -129,13 +129,6 @@ class Table:
 
 def _named(values: Iterable[Any]) -> str:
     return " ".join(value._get_object_id() for value in values)
-
-
-def _release(java: Any) -> None:
-    try:
-        java.release()
-    except (Py4JError, OSError):  # the JVM is gone already
-        return
 
 
 class Known(JavaObject):  # type: ignore[misc]
