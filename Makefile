@@ -7,6 +7,7 @@ PYTEST_ARGS ?=
 WORKERS ?= 3
 BENCH_ARGS ?=
 DEMO_ARGS ?=
+SHOP_ARGS ?=
 SIMULATE_ARGS ?=
 CRASH_ARGS ?=
 CLUSTER_ARGS ?=
@@ -23,7 +24,7 @@ SPARK ?=
 REV ?= HEAD
 MUTATE_ARGS ?=
 
-.PHONY: help setup demo test check docs simulate crash-test cluster-test servers connector-servers test-servers test-connectors test-pipelines bench bench-against bench-pipelines bench-small bench-durability bench-connectors bench-lakes bench-history bench-latency bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
+.PHONY: help setup demo shop test check docs simulate crash-test cluster-test servers connector-servers test-servers test-connectors test-pipelines bench bench-against bench-pipelines bench-small bench-durability bench-connectors bench-lakes bench-history bench-latency bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -36,6 +37,10 @@ $(READY): pyproject.toml tools/setup.sh
 
 demo: $(READY) ## a live auction through a kill -9, about a minute
 	@$(VENV)/bin/python -m nosync.demo $(DEMO_ARGS)
+
+shop: $(READY) ## a shop between Kafka and PostgreSQL, killed and resumed in front of you (SHOP_ARGS="--kills 9 --seed 3")
+	@$(VENV)/bin/python -m tests.servers kafka postgres
+	@$(VENV)/bin/python -m examples.shop_live $(SHOP_ARGS)
 
 test: $(READY) ## the whole test suite (PYTEST_ARGS="-m 'not spark'" for the quick part)
 	@$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
@@ -93,8 +98,9 @@ bench-durability: $(READY) ## what durability costs and how soon a flow is back 
 bench-history: $(READY) ## what looking back costs: look-ups, old views, rescaling (BENCH_ARGS="--keys 1000000" for less)
 	@$(VENV)/bin/python -m bench.history $(BENCH_ARGS)
 
-bench-connectors: $(READY) ## Kafka and PostgreSQL beside a plain consumer and plain COPY
-	@$(VENV)/bin/python -m bench.connectors
+bench-connectors: $(READY) ## Kafka to Kafka beside Structured Streaming, PostgreSQL beside COPY (BENCH_ARGS="--only latency --rounds 1")
+	@$(VENV)/bin/python -m tests.servers kafka postgres spark-kafka
+	@$(VENV)/bin/python -m bench.connectors $(BENCH_ARGS)
 
 bench-latency: $(READY) ## how soon rows are seen while the load jumps by ten and back, by trigger (BENCH_ARGS="--aim '2 seconds'")
 	@$(VENV)/bin/python -m bench.latency $(BENCH_ARGS)

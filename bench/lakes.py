@@ -17,7 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog import load_catalog
 
 import nosync as ns
-from bench.connectors import Given
+from bench.connectors.plain import Given
 from nosync.sinks.lake import LakeSink
 from tests.connectors.rows import IDENTITY
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -22,12 +23,12 @@ SETTINGS = {
 }
 
 
-def open_session(engine: str, heap: str, scratch: Path) -> SparkSession:
+def open_session(engine: str, heap: str, scratch: Path, cores: int = 2, more: Mapping[str, str] | None = None) -> SparkSession:
     """A fresh local session; call it once a process, since the heap is fixed when the JVM starts."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     scratch.mkdir(parents=True, exist_ok=True)
-    builder = SparkSession.builder.master("local[2]").appName(f"bench {engine}")
+    builder = SparkSession.builder.master(f"local[{cores}]").appName(f"bench {engine}")
     settings = {
         "spark.driver.memory": heap,
         "spark.sql.shuffle.partitions": "2",
@@ -38,6 +39,7 @@ def open_session(engine: str, heap: str, scratch: Path) -> SparkSession:
         "spark.local.dir": str(scratch),
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch}",
         **SETTINGS[engine],
+        **(more or {}),
     }
     for name, value in settings.items():
         builder = builder.config(name, value)

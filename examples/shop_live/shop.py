@@ -1,4 +1,5 @@
-"""A shop: orders come from Kafka, customers change in PostgreSQL; what each has spent goes to PostgreSQL, alerts go to Kafka."""
+"""A shop: orders come from Kafka, customers change in PostgreSQL; what each has spent goes to PostgreSQL and into a compacted topic, alerts
+go to Kafka."""
 
 import os
 
@@ -16,6 +17,7 @@ spend = shop.view(
     "spend", bought.groupBy("customer", "name").agg(F.sum("price").cast("decimal(19,2)").alias("spent"), F.count("*").alias("orders"))
 )
 shop.sink("spend table", spend, ns.to_postgres(DATABASE, "spend", key="customer"))
+shop.sink("spend log", spend, ns.to_kafka(BROKER, "spend", key="customer"))
 shop.sink("alerts", spend.where("spent > 2000"), ns.to_kafka(BROKER, "alerts", key="customer", changes=True))
 
 if __name__ == "__main__":

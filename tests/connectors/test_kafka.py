@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 
 import nosync as ns
 from nosync.clients.kafka import settings
-from nosync.sources.kafka import TASKS, limited
+from nosync.sources.kafka import limited
+from nosync.sources.kafka_records import TASKS
 from nosync.sources.kafka_task import KafkaTask, shared
 from tests.crash.waiting import until
 from tests.servers.kafka import SECRET, USER, Kafka

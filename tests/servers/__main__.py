@@ -2,9 +2,9 @@
 
 import sys
 
-from tests.servers.installing import kafka, postgres, s3s_fs, versitygw
+from tests.servers.installing import kafka, postgres, s3s_fs, spark_kafka, versitygw
 
-SERVERS = {"versitygw": versitygw, "s3s-fs": s3s_fs, "kafka": kafka, "postgres": postgres}
+SERVERS = {"versitygw": versitygw, "s3s-fs": s3s_fs, "kafka": kafka, "postgres": postgres, "spark-kafka": spark_kafka}
 
 for name in sys.argv[1:] or ("versitygw", "s3s-fs"):
     print(SERVERS[name](), flush=True)

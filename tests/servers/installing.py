@@ -19,9 +19,17 @@ BUILD_SECONDS = 1500
 VERSITYGW, GO = "v1.8.0", "1.26.4"
 S3S_FS = "0.14.1"
 KAFKA = "4.3.1"
-POM = """<project><modelVersion>4.0.0</modelVersion><groupId>nosync</groupId><artifactId>kafka</artifactId><version>1</version>
-<dependencies><dependency><groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{}</version></dependency>
-</dependencies></project>"""
+POM = """<project><modelVersion>4.0.0</modelVersion><groupId>nosync</groupId><artifactId>servers</artifactId><version>1</version>
+<dependencies>{}</dependencies></project>"""
+DEPENDENCY = "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>{}</dependency>"
+ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+# A mix that works with PySpark 4.3, which has no connector of its own yet: to compare with, not to be relied on.
+SPARK_KAFKA = (
+    ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),
+    ("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.1.0-preview1"),
+    ("org.apache.kafka", "kafka-clients", "3.9.2"),
+    ("org.apache.commons", "commons-pool2", "2.13.1"),
+)
 
 
 def versitygw() -> Path:
@@ -37,6 +45,11 @@ def s3s_fs() -> Path:
 def kafka() -> Path:
     """The folder of a broker's jars. Fetched with Maven, which apt installs where it may."""
     return _built(f"kafka-{KAFKA}", _fetch_kafka)
+
+
+def spark_kafka() -> Path:
+    """The folder of the jars of Spark's own connector for Kafka. Fetched with Maven."""
+    return _built(f"spark-kafka-{SPARK_KAFKA[0][2]}", _fetch_spark_kafka)
 
 
 def postgres() -> Path:
@@ -104,13 +117,22 @@ def _build_versitygw(scratch: Path) -> Path:
 
 
 def _fetch_kafka(scratch: Path) -> Path:
+    return _fetch(scratch, DEPENDENCY.format("org.apache.kafka", "kafka_2.13", KAFKA, ""))
+
+
+def _fetch_spark_kafka(scratch: Path) -> Path:
+    return _fetch(scratch, "".join(DEPENDENCY.format(*one, ALONE) for one in SPARK_KAFKA))
+
+
+def _fetch(scratch: Path, dependencies: str) -> Path:
+    """The jars of these and of what they need."""
     if shutil.which("mvn") is None and _may_install():
         _install("maven")
     maven = shutil.which("mvn")
     if maven is None:
-        raise RuntimeError("Kafka needs Maven: install it, so that `mvn` is on the PATH, and run `make test-connectors`")
+        raise RuntimeError("Kafka needs Maven: install it, so that `mvn` is on the PATH, and run it again")
     scratch.mkdir(exist_ok=True)
-    (scratch / "pom.xml").write_text(POM.format(KAFKA))
+    (scratch / "pom.xml").write_text(POM.format(dependencies))
     options = ["-DincludeScope=runtime", f"-DoutputDirectory={scratch / 'libs'}"]
     _run([maven, "-q", "-B", "-f", str(scratch / "pom.xml"), "dependency:copy-dependencies", *options], "needs Maven")
     return scratch / "libs"

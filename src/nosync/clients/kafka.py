@@ -17,6 +17,11 @@ Offsets = dict[Partition, int]
 SASL_FAILED = ("_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED")
 REFUSING = ("TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID")
 FOR_GOOD = tuple(f"{sort}_AUTHORIZATION_FAILED" for sort in REFUSING)
+UNKNOWN = ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC", "_UNKNOWN_PARTITION", "UNKNOWN_TOPIC_ID")
+
+
+class NotThere(Unavailable):
+    """A broker does not know a topic or a partition: it was deleted, or the broker has yet to hear of it."""
 
 
 def library(what: str) -> Any:
@@ -66,10 +71,13 @@ class Brokers:
             return Invalid(words, hint="Correct the user, the password or the mechanism.")
         if name in FOR_GOOD:
             return Invalid(f"{self.what}: {_words(error)}", hint="Give the user the right to it.")
+        if name in UNKNOWN:
+            return NotThere(f"{self.what}: {_words(error)}", hint="It is asked again.")
         return Unavailable(f"{self.what}: no broker answers: {_words(error)}", hint="It is asked again.")
 
     def partitions(self, topics: Iterable[str] | None) -> dict[str, list[int]]:
-        """Of these topics, or of all: the numbers of their partitions. A topic that is not there is left out."""
+        """Of these topics, or of all: the numbers of their partitions. A topic that is not there is left out; so is, of all, one that the
+        user may not see. `Unavailable` where a broker cannot say it now."""
         kafka = library(self.what)
         found: Any = None
         for turn in range(1, TURNS + 1):
@@ -80,12 +88,12 @@ class Brokers:
                 failure = self.failed(error)
                 if turn == TURNS or not isinstance(failure, Unavailable):
                     raise failure from None
-        wanted = set(topics) if topics is not None else None
-        return {
-            name: sorted(topic.partitions)
-            for name, topic in found.items()
-            if topic.error is None and topic.partitions and (name in wanted if wanted is not None else not name.startswith("__"))
-        }
+        wanted = [name for name in found if not name.startswith("__")] if topics is None else [name for name in topics if name in found]
+        for name in wanted:
+            said = found[name].error
+            if said is not None and said.name() not in UNKNOWN and (topics is not None or said.name() not in FOR_GOOD):
+                raise self.failed(kafka.KafkaException(said))
+        return {name: sorted(found[name].partitions) for name in wanted if found[name].error is None and found[name].partitions}
 
     def latest(self, partitions: Iterable[Partition]) -> Offsets:
         """Where they end for a reader of what is committed."""

@@ -23,6 +23,8 @@ from nosync.model.source import (
     ReadOnce,
     Rejecting,
     Reopenable,
+    Shaped,
+    Shaping,
     Slice,
     Source,
     Tabular,
@@ -34,7 +36,6 @@ from nosync.model.source import (
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
@@ -75,24 +76,12 @@ def _nothing_to_do(slice: Slice) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Shaped:
-    """Rows that need no Spark to be had, and what Spark makes of them: always the same, so that it need not be planned for each epoch.
-
-    `schema` is that of `table`, `shape` gives what `read` does.
-    """
-
-    schema: "StructType"
-    table: Callable[[Slice], "pa.Table"]
-    shape: Callable[["DataFrame"], "DataFrame"]
-
-
-@dataclass(frozen=True, slots=True)
 class BoundSource:
     """What every source does, then what some do. None stands for an ability that it has not.
 
     `files` are those of the home that a slice cannot be read without, with the fingerprints of their contents. Of a source that is
-    `read_once` nothing is recorded: an input log stands before it, whose slices can be read again. `raw_events` are `events` without Spark:
-    their schema, and how to get them; `shaped` does without planning what `read` does.
+    `read_once` nothing is recorded: an input log stands before it, whose slices can be read again. `shaped` does without
+    planning what `read` does, `shaped_events` what `events` does.
     """
 
     append_only: bool
@@ -116,8 +105,8 @@ class BoundSource:
     direct: Callable[[Slice], Sequence[str]] | None = None
     together: Callable[[Sequence[Slice]], Slice] | None = None
     events: Read | None = None
-    raw_events: tuple["StructType", Callable[[Slice], "pa.Table"]] | None = None
     shaped: Shaped | None = None
+    shaped_events: Shaped | None = None
 
     def guarded(self, name: str) -> "BoundSource":
         """The same source, whose errors say whose they are. What `read` and its like raise is explained by the epoch that calls them."""
@@ -169,4 +158,6 @@ def bound(source: Source) -> BoundSource:
         direct=source.direct if isinstance(source, DirectlyReadable) else None,
         together=source.together if isinstance(source, Joinable) else None,
         events=source.events if isinstance(source, Ordered) else None,
+        shaped=source.shaped() if isinstance(source, Shaping) else None,
+        shaped_events=source.shaped_events() if isinstance(source, Shaping) else None,
     )

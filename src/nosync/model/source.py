@@ -8,7 +8,8 @@ them as they come out of JSON.
 (see `model.bound`) finds out once, when the source becomes part of a flow.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -175,6 +176,31 @@ class Ordered(Protocol):
         the position of each (`_p0`, `_p1`, `_p2`: whole numbers, compared from left to right)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """Rows that need no Spark to be had, and what Spark makes of them: always the same, so that it need not be planned for each epoch.
+
+    `schema` is that of `table`, which may be None for a slice that needs Spark after all; `shape` gives what `read` does (or `events`).
+    `unfit` names one more column, the first, that is null but in rows that do not fit: those are counted, and left out.
+    """
+
+    schema: "StructType"
+    table: "Callable[[Slice], pa.Table | None]"
+    shape: "Callable[[DataFrame], DataFrame]"
+    unfit: str = ""
+
+
+@runtime_checkable
+class Shaping(Protocol):
+    """Can give few rows without a job of Spark's, and leaves to Spark only what need not be planned for each epoch."""
+
+    def shaped(self) -> Shaped:
+        """What `read` gives. Called after `declare`."""
+
+    def shaped_events(self) -> Shaped:
+        """What `events` gives: rows that do not fit are among them."""
+
+
 @runtime_checkable
 class Keyed(Protocol):
     """Knows by which columns its rows differ: what `flow.source(..., key=)` says where the user says nothing."""
@@ -201,6 +227,6 @@ class Closing(Protocol):
 
 ABILITIES = (
     Counted, Weighed, Limited, Marked, Trimmable, ReadOnce, Tabular, Rejecting, Reopenable, InFolder, DirectlyReadable, Joinable, Ordered,
-    Keyed, Lagging, Closing,
+    Shaping, Keyed, Lagging, Closing,
 )  # fmt: skip
 """All that a source may have besides."""

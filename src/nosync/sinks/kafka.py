@@ -6,7 +6,7 @@ whether an epoch has arrived asks the broker. The transactional id, by flow and 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -20,10 +20,11 @@ from nosync.model.sink import Changes, Identity, Promise
 from nosync.sinks.kafka_messages import Form, check, messages
 
 SECONDS = 30.0  # that a broker may take for a step of a transaction
+TURN = 1000  # messages after which is heard what became of those before
 REPLACED = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
 DEFAULTS = {
     "linger.ms": 2, "partitioner": "murmur2_random", "transaction.timeout.ms": 60_000, "queue.buffering.max.messages": 500_000,
-    "compression.type": "lz4",
+    "compression.type": "lz4", "delivery.report.only.error": True,
 }  # fmt: skip
 
 
@@ -157,10 +158,16 @@ class KafkaTopic:
         """The messages and the epoch, or neither."""
         kafka, producer = library(self.what), self._producer
         lost: list[Any] = []
+
+        def failed(error: Any, _: Any) -> None:
+            lost.extend([error] if error else ())
+
         try:
             producer.begin_transaction()
-            for key, value in content:
-                self._produce(key, value, lost)
+            for number, (key, value) in enumerate(content):
+                self._produce(key, value, failed)
+                if number % TURN == 0:
+                    producer.poll(0)
             if self._unsent() and not lost:  # what follows would wait until the transaction's own timeout
                 raise Unavailable(f"{self.what}: no broker takes messages", hint="It is tried again.")
             owner = json.dumps({**asdict(self.identity or Identity("", "", "")), "generation": self.generation})
@@ -179,11 +186,10 @@ class KafkaTopic:
             raise self._failed(error.__cause__, lost) from None
         self.done = epoch
 
-    def _produce(self, key: bytes | None, value: bytes | None, lost: list[Any]) -> None:
+    def _produce(self, key: bytes | None, value: bytes | None, failed: Callable[[Any, Any], None]) -> None:
         while True:
             try:
-                self._producer.produce(self.topic, key=key, value=value, on_delivery=lambda error, _: lost.append(error) if error else None)
-                self._producer.poll(0)
+                self._producer.produce(self.topic, key=key, value=value, on_delivery=failed)
                 return
             except BufferError:
                 self._producer.poll(0.1)

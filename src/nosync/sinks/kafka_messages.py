@@ -1,7 +1,7 @@
 """The messages that an epoch's changes become, in an order that is always the same. Pure."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from nosync.model.columns import DIFF, EPOCH
 from nosync.model.errors import Failed
 from nosync.sinks.json_values import plain
 
+ENCODED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 Message = tuple[bytes | None, bytes | None]
 """Key and value."""
 
@@ -29,21 +30,39 @@ def messages(table: pa.Table, form: Form, what: str) -> Iterator[Message]:
     """One for each row that is added, in its place where it replaces another; and one for each that is gone: without a value."""
     columns = [field for field in table.schema if field.name not in (EPOCH, DIFF)]
     check(columns, form, what)
-    rows, diffs = table.drop_columns([EPOCH, DIFF]).to_pylist(), table.column(DIFF).to_pylist()
-    types = {field.name: field.type for field in columns}
+    diffs = table.column(DIFF).to_pylist()
     if not form.key:
-        yield from _unkeyed(rows, diffs, types, form, what)
+        yield from _unkeyed(_values(table, form), diffs, form, what)
         return
-    before: dict[bytes, dict[str, Any]] = {}
-    after: dict[bytes, dict[str, Any]] = {}
-    for row, diff in zip(rows, diffs, strict=True):
-        key, side = _key(row, types, form), before if diff < 0 else after
-        if key in side or abs(diff) > 1:
+    keys = _keys(table, form)
+    before, after = (_places(keys, diffs, sign, form, what) for sign in (-1, 1))
+    if form.changes:
+        rows = _rows(table)
+        for key in _in_order(before, after):
+            yield key, _change(*(None if place is None else rows[place] for place in (before.get(key), after.get(key))))
+        return
+    added = table.take(pa.array(after.values(), pa.int64()))
+    values = dict(zip(after, _values(added, form), strict=True))
+    for key in _in_order(before, after):
+        yield key, values.get(key)
+
+
+def _places(keys: Sequence[bytes], diffs: Sequence[int], sign: int, form: Form, what: str) -> dict[bytes, int]:
+    """Where the row of each key is, of those that are added or those that are removed."""
+    found: dict[bytes, int] = {}
+    for place, (key, diff) in enumerate(zip(keys, diffs, strict=True)):
+        if diff * sign <= 0:
+            continue
+        if key in found or abs(diff) > 1:
             words = f"{what}: key=[{', '.join(form.key)}] does not tell the rows of the query's result apart"
             raise Failed(words, hint="Name all columns that make a row its own.")
-        side[key] = row
-    for key in [*before, *(key for key in after if key not in before)]:
-        yield key, _value(before.get(key), after.get(key), types, form)
+        found[key] = place
+    return found
+
+
+def _in_order(before: Mapping[bytes, int], after: Mapping[bytes, int]) -> Iterator[bytes]:
+    yield from before
+    yield from (key for key in after if key not in before)
 
 
 def check(columns: Sequence[pa.Field], form: Form, what: str) -> None:
@@ -56,40 +75,54 @@ def check(columns: Sequence[pa.Field], form: Form, what: str) -> None:
         raise Failed(f'{what}: value="{form.value}" is {type}, not text or bytes', hint="Cast it, or leave value= out: it is JSON then.")
 
 
-def _unkeyed(rows: list[dict[str, Any]], diffs: list[int], types: dict[str, pa.DataType], form: Form, what: str) -> Iterator[Message]:
-    for row, diff in zip(rows, diffs, strict=True):
+def _unkeyed(values: Sequence[bytes | None], diffs: Sequence[int], form: Form, what: str) -> Iterator[Message]:
+    for value, diff in zip(values, diffs, strict=True):
         if diff < 0 and not form.changes:
             hint = "Pass key=[...], or changes=True for messages that say what goes."
             raise Failed(f"{what}: the query's result loses rows, and there is no key to say which", hint=hint)
-        value = _value(row, None, types, form) if diff < 0 else _value(None, row, types, form)
         yield from [(None, value)] * abs(diff)
 
 
-def _key(row: dict[str, Any], types: dict[str, pa.DataType], form: Form) -> bytes:
+def _keys(table: pa.Table, form: Form) -> list[bytes]:
     """The bytes of a text, or JSON."""
     if len(form.key) > 1:
-        return _json({name: plain(row[name], types[name]) for name in form.key})
-    found = row[form.key[0]]
-    if isinstance(found, bytes):
-        return found
-    return found.encode() if isinstance(found, str) else _json(plain(found, types[form.key[0]]))
+        return [_json(row) for row in _rows(table, form.key)]
+    column = table.column(form.key[0])
+    texts = column.cast(pa.binary()) if pa.types.is_string(column.type) else column
+    if pa.types.is_binary(texts.type):
+        return [b"null" if found is None else found for found in texts.to_pylist()]
+    return [_json(found) for found in _plain(column)]
 
 
-def _value(before: dict[str, Any] | None, after: dict[str, Any] | None, types: dict[str, pa.DataType], form: Form) -> bytes | None:
+def _values(table: pa.Table, form: Form) -> list[bytes | None]:
+    """Of rows that are as they are now; of changes without a key, what each row does."""
     if form.changes:
-        op = "u" if before and after else "c" if after else "d"
-        return _json({"op": op, "before": _row(before, types), "after": _row(after, types)})
-    if after is None:
-        return None
-    if not form.value:
-        return _json(_row(after, types))
-    found = after[form.value]
-    return found if found is None or isinstance(found, bytes) else str(found).encode()
+        pairs = zip(_rows(table), table.column(DIFF).to_pylist(), strict=True)
+        return [_change(row, None) if diff < 0 else _change(None, row) for row, diff in pairs]
+    if form.value:
+        column = table.column(form.value)
+        return list((column.cast(pa.binary()) if pa.types.is_string(column.type) else column).to_pylist())
+    return [_json(row) for row in _rows(table)]
 
 
-def _row(row: dict[str, Any] | None, types: dict[str, pa.DataType]) -> dict[str, Any] | None:
-    return None if row is None else {name: plain(value, types[name]) for name, value in row.items()}
+def _rows(table: pa.Table, names: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """As JSON has them: all columns, or some."""
+    wanted = names or [name for name in table.column_names if name not in (EPOCH, DIFF)]
+    columns = [_plain(table.column(name)) for name in wanted]
+    return [dict(zip(wanted, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _plain(column: pa.ChunkedArray) -> list[Any]:
+    type, values = column.type, column.to_pylist()
+    if pa.types.is_string(type) or pa.types.is_integer(type) or pa.types.is_boolean(type):
+        return list(values)
+    return [plain(value, type) for value in values]
+
+
+def _change(before: dict[str, Any] | None, after: dict[str, Any] | None) -> bytes:
+    op = "u" if before and after else "c" if after else "d"
+    return _json({"op": op, "before": before, "after": after})
 
 
 def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return ENCODED(value).encode()

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
 
 from nosync.compile.ledger import incoming
-from nosync.model.bound import BoundSource, Shaped
+from nosync.model.bound import BoundSource
 from nosync.model.changes import ADDING, AFTER, BEFORE, REMOVING, REPLACING, effects
 from nosync.model.columns import DIFF, EPOCH, FILE, POSITION, RAW, REASON, REJECTION, SEQUENCE
 from nosync.model.errors import Invalid
@@ -90,10 +90,11 @@ class ChangeLog:
 
     def bound(self) -> BoundSource:
         """The source, read by this."""
-        raw = self.source.raw_events
+        inner = self.source.shaped_events
+        shaped = None if inner is None else replace(inner, shape=lambda rows: self._changes(inner.shape(rows)))
         return replace(
             self.source, append_only=False, read=self.read, table=None, rejecting=None, direct=None, together=None, events=None,
-            raw_events=None, shaped=None if raw is None else Shaped(*raw, self._changes),
+            shaped=shaped, shaped_events=None,
         )  # fmt: skip
 
     def _order(self, spark: SparkSession) -> StructField | None:

@@ -45,7 +45,8 @@ def logged(source: BoundSource, name: str, schema: StructType, spark: SparkSessi
     return BoundSource(
         append_only=source.append_only, start=log.start, available=log.available, read=log.read, rows=log.rows, weight=log.weight,
         files=log.files, acknowledge=log.acknowledge, table=log.table, trim=log.trim, marks=None if source.marks is None else log.marks,
-        events=log.events, raw_events=(log.events_schema, log.raw_events),
+        events=log.events, shaped=None,
+        shaped_events=protocols.Shaped(log.events_schema, log.raw_events, lambda rows: rows),
         close=source.close, lag=source.lag,
     )  # fmt: skip
 

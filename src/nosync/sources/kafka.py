@@ -8,56 +8,35 @@ what cannot be read again is an error that says so.
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from pyspark.sql import Column, DataFrame, SparkSession
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    DataType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import StructField, StructType
 
 from nosync.bridge.frames import OBSERVED
-from nosync.clients.kafka import Brokers, Offsets, settings
+from nosync.clients.kafka import Brokers, NotThere, Offsets, Partition, settings
 from nosync.model import arguments
-from nosync.model.columns import DIFF, FILE, POSITION, RAW, REASON
+from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid, Unavailable, Unreadable
-from nosync.model.quoting import quoted
-from nosync.model.source import Slice, Taken
-from nosync.sources.avro_task import AvroTask
+from nosync.model.source import Shaped, Slice, Taken
+from nosync.sources.kafka_records import PLACE, TYPES, Records
 from nosync.sources.kafka_start import Starting, starting_offsets, starts_at
-from nosync.sources.kafka_task import KafkaTask, Range, shared
-from nosync.sources.kafka_values import Values, own, plain, values_of
-from nosync.sources.rejection import UNREAD, WHY
+from nosync.sources.kafka_task import Range
+from nosync.sources.kafka_values import Values, values_of
+from nosync.sources.rejection import SCHEMA, UNREAD
 
-TYPES: dict[str, DataType] = {
-    "key": BinaryType(), "value": BinaryType(), "topic": StringType(), "partition": IntegerType(), "offset": LongType(),
-    "timestamp": TimestampType(), "timestampType": IntegerType(),
-    "headers": ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
-}  # fmt: skip
 PLAIN = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")  # as Spark's own source has them
-PLACE = ("topic", "partition", "offset")
 MOST_OFFSETS = 1_000_000
-LEAST_SHARE = 20_000  # offsets that are worth a task of their own
+GO_ON = 'onDataLoss="skip" goes on with what is there; or read it under another name of the source, or on a new home.'
 LOOK_SECONDS = 5.0  # how often new topics and partitions are looked for
 BYTES = 100  # about, of a record
-TASKS = {
-    "enable.auto.commit": False, "enable.auto.offset.store": False, "enable.partition.eof": True, "auto.offset.reset": "error",
-    "fetch.wait.max.ms": 20, "queued.max.messages.kbytes": 32768, "group.id": "nosync", "fetch.queue.backoff.ms": 10,
-    "check.crcs": True,
-}  # fmt: skip
 
 
 SPARKS = {
@@ -96,7 +75,8 @@ def kafka(
     begin with the number of their writer's schema, which is fetched from there. `metadata` names columns of the first kind to have besides.
 
     `startingOffsets`: "earliest", "latest", a time (datetime, or text of ISO 8601), or offsets `{"topic": {0: 5}}`.
-    `onDataLoss="skip"` goes on where retention took records before an epoch had read them; "fail" ends the run.
+    `onDataLoss="skip"` goes on where retention took records before an epoch had read them, or a topic was deleted or made anew; "fail"
+    ends the run.
     `options` are those of librdkafka, such as `{"security.protocol": "SASL_SSL", "sasl.username": ...}`.
     Needs the extra: pip install 'nosync[kafka]'.
 
@@ -153,6 +133,7 @@ class Kafka:
         taken = {*self.columns} & {*self.value.names}
         if taken:
             raise Invalid(f'{self.what}: "{min(taken)}" is a column of the schema and of metadata', hint="Rename that of the schema.")
+        self.records = Records(self.values, self.value, self.columns, self.config)
         self.schema = StructType([*self.value.fields, *(StructField(column, TYPES[column]) for column in self.columns)])
         return self.schema
 
@@ -173,7 +154,7 @@ class Kafka:
         with self._asking:
             before = dict(self.position)
             self._look_for_partitions()
-            self.ends = self.brokers.latest(self.position)
+            self.ends = self._latest()
             self._check_ends()
             upper = limited(self.position, self.ends, min(self.most, self.allowed or self.most))
             ranges = [[topic, number, start, upper[topic, number]] for (topic, number), start in sorted(self.position.items())]
@@ -183,104 +164,128 @@ class Kafka:
             self.position, self.fresh = upper, False
             return {"ranges": ranges}
 
+    def _latest(self) -> Offsets:
+        """Where all partitions end; what a broker does not know is looked for at once."""
+        try:
+            return self.brokers.latest(self.position)
+        except NotThere:
+            self.looked_at = 0.0
+            self._look_for_partitions()
+            return self.brokers.latest(self.position)
+
     def _look_for_partitions(self) -> None:
-        """Those that are new begin at their beginning; those of the first look, where the user says."""
+        """Those that are new begin at their beginning; those of the first look, where the user says. None may vanish."""
         if time.monotonic() - self.looked_at < LOOK_SECONDS:
             return
         found = self.brokers.partitions(self.topics or None)
-        self._check_topics(found)
+        self._check_gone([place for place in self.position if place[1] not in found.get(place[0], ())])
+        if not self.skipping:
+            self._check_topics(found)
         matching = {topic: numbers for topic, numbers in found.items() if not self.pattern or re.fullmatch(self.pattern, topic)}
         new = [(topic, number) for topic, numbers in matching.items() for number in numbers if (topic, number) not in self.position]
         first = self.fresh and not self.position
         self.position |= starts_at(self.begin, new, self.brokers) if first else self.brokers.earliest(new)
         self.looked_at = time.monotonic()
 
+    def _check_gone(self, gone: Sequence[Partition]) -> None:
+        """Partitions that were read are not there any more: what no epoch had read is lost with them."""
+        for topic, number in gone:
+            if not self.skipping:
+                words = f'{self.what}: there is no topic "{topic}", partition {number} any more; {self.position[topic, number]} was reached'
+                raise Invalid(words, hint=f"It was deleted. {GO_ON}")
+            del self.position[topic, number]
+
     def _check_ends(self) -> None:
         """A topic that was made anew begins at 0 again."""
-        for (topic, number), position in self.position.items():
-            if self.ends[topic, number] >= position:
-                continue
-            words = f'{self.what}: topic "{topic}", partition {number} ends at {self.ends[topic, number]}, and {position} was reached'
-            raise Invalid(words, hint="The topic was made anew or cut: read it under another name of the source, or on a new home.")
+        cut = [place for place, position in self.position.items() if self.ends[place] < position]
+        for topic, number in cut:
+            if not self.skipping:
+                end, position = self.ends[topic, number], self.position[topic, number]
+                words = f'{self.what}: topic "{topic}", partition {number} ends at {end}, and {position} was reached'
+                raise Invalid(words, hint=f"The topic was made anew or cut. {GO_ON}")
+        self.position |= self.brokers.earliest(cut)
 
     def reopen(self, slice: Slice, unreadable: Mapping[str, str]) -> Slice:
-        """Without what retention took before it was read, if that is to be passed over."""
+        """Without what was lost before it was read, if that is to be passed over."""
         if not unreadable or not self.skipping:
             return slice
-        first = self._earliest(slice)
-        kept = [(topic, number, max(start, first[topic, number]), end) for topic, number, start, end in slice["ranges"]]
-        return {"ranges": [[topic, number, min(start, end), end] for topic, number, start, end in kept]}
+        first = self._firsts(slice)
+        last = self.brokers.latest(first)
+        kept = list[list[Any]]()
+        for topic, number, start, end in slice["ranges"]:
+            whole = last.get((topic, number), 0) >= end  # else the topic was made anew
+            begin = max(start, first.get((topic, number), end)) if whole else end
+            kept.append([topic, number, min(begin, end), end])
+        return {"ranges": kept}
 
-    def _earliest(self, slice: Slice) -> Offsets:
-        return self.brokers.earliest((topic, number) for topic, number, _, _ in slice["ranges"])
+    def _firsts(self, slice: Slice) -> Offsets:
+        """Where the partitions begin, of those that are still there."""
+        places = [(topic, number) for topic, number, start, end in slice["ranges"] if end > start]
+        try:
+            return self.brokers.earliest(places)
+        except NotThere:
+            found = self.brokers.partitions({topic for topic, _ in places})
+            there = [(topic, number) for topic, number in places if number in found.get(topic, ())]
+            if len(there) == len(places):
+                raise
+            return self.brokers.earliest(there)
 
     def _ranges(self, slice: Slice) -> list[Range]:
         """What there is to read, after checking that it is still there."""
-        ranges = [(topic, number, start, end) for topic, number, start, end in slice["ranges"] if end > start]
-        first = self.brokers.earliest({(topic, number) for topic, number, _, _ in ranges})
-        for topic, number, start, _ in ranges:
-            if start < first[topic, number]:
-                words = f'{self.what}: offsets {start} to {first[topic, number] - 1} of topic "{topic}", partition {number} are gone'
-                hint = 'Retention took them. Keep records for longer; onDataLoss="skip" goes on without those that no epoch has read.'
+        first, ranges = self._firsts(slice), [(topic, number, start, end) for topic, number, start, end in slice["ranges"] if end > start]
+        for topic, number, start, end in ranges:
+            gone = min(first.get((topic, number), end), end)
+            if start < gone:
+                words = f'{self.what}: offsets {start} to {gone - 1} of topic "{topic}", partition {number} are gone'
+                hint = "Retention took them, or the topic was deleted: keep records for longer."
+                hint += ' onDataLoss="skip" goes on without those that no epoch has read.'
                 raise Unreadable(words, hint, files={topic: "gone"})
         return ranges
 
-    def _records(self, spark: SparkSession, slice: Slice, columns: Sequence[str], decode: AvroTask | None = None) -> DataFrame:
-        shares = shared(self._ranges(slice), spark.sparkContext.defaultParallelism, LEAST_SHARE)
-        names = tuple(columns) if self.values is None else tuple(map(own, columns))
-        task = KafkaTask({**TASKS, **self.config}, shares, tuple(columns), names, decode)
-        before = [*self.value.fields, StructField(UNREAD, StringType()), StructField(WHY, StringType())] if decode is not None else []
-        schema = StructType([*before, *(StructField(name, TYPES[column]) for name, column in zip(names, columns, strict=True))])
-        return spark.range(0, len(shares), 1, len(shares)).mapInArrow(task, schema)
-
-    def _parsed(self, spark: SparkSession, slice: Slice, more: Sequence[str] = ()) -> DataFrame:
-        """With a schema: its columns, the text of what does not fit and why, and columns of the record, under names of their own."""
-        assert self.values is not None
-        return self.values.parsed(partial(self._records, spark, slice), [*dict.fromkeys((*self.columns, *more))])
-
-    def _declared(self) -> list[Column]:
-        """The declared columns of rows that were parsed."""
-        return [F.col(quoted(name)) for name in self.value.names] + [F.col(own(name)).alias(name) for name in self.columns]
-
-    def _counts(self) -> list[Column]:
-        every = F.struct(*(F.col(quoted(column)) for column in self.value.names))
-        bad = [F.count(F.when(F.col(UNREAD).isNotNull(), every)).alias("rejected")] if self.values is not None else []
-        return [F.count(F.lit(1)).alias("rows"), *bad]
-
     def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
-        if self.values is None:
-            rows = self._records(spark, slice, self.columns).observe(f"{OBSERVED}{self.name}", *self._counts())
-        else:
-            rows = self._parsed(spark, slice).observe(f"{OBSERVED}{self.name}", *self._counts())
-            rows = rows.where(F.col(UNREAD).isNull()).select(*self._declared())
-        return rows.select(*map(quoted, self.schema.names), F.lit(1).cast("bigint").alias(DIFF))
+        parsed = self.records.frame(spark, self._ranges(slice)).observe(f"{OBSERVED}{self.name}", *self.records.counts())
+        return self.records.rows(parsed).where(F.col(UNREAD).isNull()).drop(UNREAD)
 
     def rejects(self, slice: Slice) -> int:
         return 0
 
     def rejected(self, spark: SparkSession, slice: Slice, epoch: int) -> DataFrame:
-        """What is nothing of the schema: its text (of Avro, its bytes in hexadecimal digits), why, and its place."""
         if self.values is None:
-            return spark.createDataFrame([], "raw string, reason string, file string, epoch bigint, _diff bigint")
-        bad = self._parsed(spark, slice, PLACE).where(F.col(UNREAD).isNotNull())
-        bad = bad.observe(f"{OBSERVED}{self.name}.rejected.{epoch}", *self._counts())
-        columns = {"raw": F.col(UNREAD), "reason": F.col(WHY), "file": _place(own), "epoch": F.lit(epoch), DIFF: F.lit(1)}
-        whole = ("epoch", DIFF)
-        return bad.select(*((column.cast("bigint") if name in whole else column).alias(name) for name, column in columns.items()))
+            return spark.createDataFrame([], f"{SCHEMA}, {DIFF} bigint")
+        bad = self.records.frame(spark, self._ranges(slice), PLACE).where(F.col(UNREAD).isNotNull())
+        bad = bad.observe(f"{OBSERVED}{self.name}.rejected.{epoch}", *self.records.counts())
+        return self.records.rejected(bad, epoch)
 
     def events(self, spark: SparkSession, slice: Slice) -> DataFrame:
-        """All records for a ledger, in the order of their offsets."""
-        if self.values is None:
-            rows, named = self._records(spark, slice, self.columns), plain
-            raw, reason, declared = F.lit(None).cast("string"), F.lit(None).cast("string"), [F.col(name) for name in self.columns]
-        else:
-            rows, named = self._parsed(spark, slice, PLACE), own
-            raw, reason, declared = F.col(UNREAD), F.when(F.col(UNREAD).isNotNull(), F.col(WHY)), self._declared()
-        rows = rows.observe(f"{OBSERVED}{self.name}", *self._counts())
-        order = [F.lit(0).cast("bigint"), F.col(named("partition")).cast("bigint"), F.col(named("offset"))]
-        positions = [column.alias(name) for column, name in zip(order, POSITION, strict=True)]
-        marks = [raw.alias(RAW), reason.alias(REASON), F.when(reason.isNotNull(), _place(named)).alias(FILE)]
-        return rows.select(*declared, *marks, *positions, F.lit(1).cast("bigint").alias(DIFF))
+        parsed = self.records.frame(spark, self._ranges(slice), self._placed)
+        return self.records.events(parsed.observe(f"{OBSERVED}{self.name}", *self.records.counts()))
+
+    @property
+    def _placed(self) -> tuple[str, ...]:
+        """What is needed of a record to say where it is: without a schema it is there."""
+        return () if self.values is None else PLACE
+
+    def table(self, slice: Slice) -> pa.Table | None:
+        """Without a schema rows are what they are."""
+        found = None if self.values is not None else self.records.table(self._ranges(slice), len(slice["ranges"]))
+        return None if found is None else found.append_column(DIFF, pa.array(np.ones(len(found), np.int64)))
+
+    def shaped(self) -> Shaped:
+        records = self.records
+        return Shaped(
+            records.schema(),
+            lambda slice: records.table(self._ranges(slice), len(slice["ranges"])),
+            lambda rows: records.rows(records.parsed(rows)),
+            unfit=UNREAD,
+        )
+
+    def shaped_events(self) -> Shaped:
+        records, placed = self.records, self._placed
+        return Shaped(
+            records.schema(placed),
+            lambda slice: records.table(self._ranges(slice), len(slice["ranges"]), placed),
+            lambda rows: records.events(records.parsed(rows, placed)),
+        )
 
     def weight(self, slice: Slice) -> int:
         return BYTES * int(sum(end - start for _, _, start, end in slice["ranges"]))
@@ -294,11 +299,8 @@ class Kafka:
         return {f"{topic}-{number}": self.ends[topic, number] - start for (topic, number), start in known.items()}
 
     def close(self) -> None:
+        self.records.close()
         self.brokers.close()
-
-
-def _place(named: Callable[[str], str]) -> Column:
-    return F.concat_ws("/", *(F.col(named(column)) for column in PLACE))
 
 
 def limited(position: Offsets, ends: Offsets, most: int) -> Offsets:

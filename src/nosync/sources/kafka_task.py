@@ -3,8 +3,8 @@
 A range is read until an offset at or behind its end is seen, or the reader stands there: offsets have gaps (markers of transactions,
 compaction), so nothing is inferred from how many there could be, and a range that ends in a marker waits for nothing.
 
-A worker keeps its readers from task to task: the next range of a partition mostly begins where the last one ended, and has been fetched by
-then.
+Readers are kept, by a worker from task to task: the next range of a partition mostly begins where the last one ended, and has been fetched
+by then.
 """
 
 import time
@@ -24,6 +24,7 @@ Range = tuple[str, int, int, int]
 BATCH = 20_000
 SILENCE = 20.0  # seconds without a word from the broker
 GONE = ("TOPIC_AUTHORIZATION_FAILED", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_PARTITION", "_UNKNOWN_TOPIC")
+LOST = ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE")
 READERS = 32  # kept in a worker
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 COLUMNS: dict[str, tuple[pa.DataType, Callable[[Any], Any]]] = {
@@ -45,33 +46,59 @@ def _headers(found: Any) -> list[dict[str, Any]] | None:
 
 @dataclass
 class Reader:
-    """A consumer of one partition, and where it stands. `ahead`: messages that it has given and nobody has asked for yet."""
+    """A consumer of one partition, and where it stands. `ahead`: messages that it has given and nobody has asked for yet.
 
-    consumer: Any
+    The last offset of a range may be a message, which ends it, or a marker, behind which something else has to be heard. What a consumer
+    that was used before says of lost records may be about the place where it stood: a new one is asked then.
+    """
+
+    config: dict[str, Any] = field(repr=False)
     partition: Any
+    consumer: Any = None
+    used: bool = False
     position: int = -1
     ahead: list[Any] = field(default_factory=list)
+
+    def _assign(self, start: int) -> None:
+        from confluent_kafka import Consumer
+
+        self.partition.offset, self.ahead, self.used = start, [], self.consumer is not None
+        self.consumer = self.consumer or Consumer(self.config)
+        self.consumer.assign([self.partition])
+
+    def close(self) -> None:
+        if self.consumer is not None:
+            self.consumer.close()
+        self.consumer, self.position = None, -1
 
     def messages(self, start: int, end: int, eof: int) -> Iterator[list[Any]]:
         """Those of a range, in pieces."""
         if self.position != start:
-            self.partition.offset, self.ahead = start, []
-            self.consumer.assign([self.partition])
-        self.position, heard = -1, time.monotonic()  # unknown while we are at it
+            self._assign(start)
+        self.position, heard, begun = -1, time.monotonic(), False  # unknown while we are at it
         while True:
             found = self.ahead or self._next()
-            self.ahead, taken, ended = [], [], False
+            taken, ended = list[Any](), False
+            self.ahead = []
             for place, message in enumerate(found):
                 error = message.error()
                 heard = time.monotonic() if error is None or error.code() == eof else heard
-                if error is not None and error.code() != eof:
+                if error is not None and error.name() in LOST and self.used and not begun and not taken:
+                    self.close()
+                    self._assign(start)
+                    break
+                elif error is not None and error.code() != eof:
                     self._failed(error, start)
                 elif message.offset() >= end:
                     self.ahead, ended = found[place:], True  # ends that were reached are said once
                     break
                 elif error is None:
                     taken.append(message)
+                    if message.offset() == end - 1:
+                        self.ahead, ended = found[place + 1 :], True
+                        break
             if taken:
+                begun = True
                 yield taken
             if ended:
                 self.position = end
@@ -90,27 +117,37 @@ class Reader:
         return f'topic "{self.partition.topic}", partition {self.partition.partition}'
 
     def _failed(self, error: Any, start: int) -> None:
-        if error.name() in ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE"):
-            raise Unreadable(f"Kafka: {self._place} has lost what followed offset {start}")
+        if error.name() in LOST:
+            words = f"Kafka: {self._place} has lost what followed offset {start}"
+            raise Unreadable(words, files={words: "gone"})
         if error.fatal() or error.name() in GONE:
             raise Unavailable(f"Kafka: {self._place}: {error.str()}", hint="It is tried again.")
 
 
-_readers: OrderedDict[tuple[Any, ...], Reader] = OrderedDict()
+class Readers:
+    """Readers by settings and partition: those that were used last are kept."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[Any, ...], Reader] = OrderedDict()
+
+    def of(self, config: dict[str, Any], topic: str, number: int) -> Reader:
+        from confluent_kafka import TopicPartition
+
+        key = (*sorted((name, str(value)) for name, value in config.items()), topic, number)
+        found = self._kept.pop(key, None)
+        if found is None:
+            found = Reader(config, TopicPartition(topic, number))
+            while len(self._kept) >= READERS:
+                self._kept.popitem(last=False)[1].close()
+        self._kept[key] = found
+        return found
+
+    def close(self) -> None:
+        while self._kept:
+            self._kept.popitem()[1].close()
 
 
-def _reader(config: dict[str, Any], topic: str, number: int) -> Reader:
-    """That of the worker, or a new one."""
-    from confluent_kafka import Consumer, TopicPartition
-
-    key = (*sorted((name, str(value)) for name, value in config.items()), topic, number)
-    found = _readers.pop(key, None)
-    if found is None:
-        found = Reader(Consumer(config), TopicPartition(topic, number))
-        while len(_readers) >= READERS:
-            _readers.popitem(last=False)[1].consumer.close()
-    _readers[key] = found
-    return found
+_readers = Readers()  # those of the worker
 
 
 @dataclass(frozen=True)
@@ -125,13 +162,16 @@ class KafkaTask:
     decode: AvroTask | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from confluent_kafka import KafkaError
-
         for batch in batches:
             for share in batch.column(0).to_pylist():
-                for topic, number, start, end in self.shares[share]:
-                    for messages in _reader(self.config, topic, number).messages(start, end, KafkaError._PARTITION_EOF):
-                        yield self._batch(messages)
+                yield from self.read(self.shares[share], _readers)
+
+    def read(self, ranges: Sequence[Range], readers: Readers) -> Iterator[pa.RecordBatch]:
+        from confluent_kafka import KafkaError
+
+        for topic, number, start, end in ranges:
+            for messages in readers.of(self.config, topic, number).messages(start, end, KafkaError._PARTITION_EOF):
+                yield self._batch(messages)
 
     def _batch(self, messages: Sequence[Any]) -> pa.RecordBatch:
         arrays, names = ([], []) if self.decode is None else self.decode([message.value() for message in messages])

@@ -1,6 +1,6 @@
 """What the values of a topic are, where a schema says it: objects of JSON, read by Spark, or records of Avro, read by the tasks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -18,9 +18,6 @@ from nosync.sources.avro_task import AvroTask
 from nosync.sources.avro_types import avro_schema, endless, expanded, is_avro, record_type
 from nosync.sources.rejection import UNREAD, WHY, reasons
 
-Records = Callable[..., DataFrame]
-"""Columns of records by name, and before them what is decoded of their values."""
-
 
 class Values(Protocol):
     """Values of one form."""
@@ -28,7 +25,10 @@ class Values(Protocol):
     def declare(self, what: str, spark: SparkSession) -> StructType:
         """The columns; `Invalid` where the schema is none."""
 
-    def parsed(self, records: Records, wanted: Sequence[str]) -> DataFrame:
+    def asks(self, wanted: Sequence[str]) -> tuple[list[str], AvroTask | None]:
+        """Which columns of records are needed where these are wanted, and what decodes values into more columns, to come first."""
+
+    def parsed(self, records: DataFrame, wanted: Sequence[str]) -> DataFrame:
         """The columns, what does not fit (`UNREAD`) and the reason (`WHY`), and those of the record that are wanted, named by `own`."""
 
 
@@ -67,11 +67,14 @@ class JsonValues:
             raise Invalid(f'{what}: the schema "{self.given}" cannot be read: {words}', hint='Write "column type, ...".') from None
         return self.schema
 
-    def parsed(self, records: Records, wanted: Sequence[str]) -> DataFrame:
-        found, owned = records([*dict.fromkeys(("value", *wanted))]), [own(column) for column in wanted]
+    def asks(self, wanted: Sequence[str]) -> tuple[list[str], AvroTask | None]:
+        return [*dict.fromkeys(("value", *wanted))], None
+
+    def parsed(self, records: DataFrame, wanted: Sequence[str]) -> DataFrame:
+        owned = [own(column) for column in wanted]
         schema, text = StructType([*self.schema.fields, StructField(UNREAD, StringType())]), F.col(own("value")).cast("string")
         modes = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": UNREAD}
-        read = found.select(F.from_json(text, schema, modes).alias("read"), text.alias("text"), *owned)
+        read = records.select(F.from_json(text, schema, modes).alias("read"), text.alias("text"), *owned)
         fields = [F.col("read")[column].alias(column) for column in self.schema.names]
         bad = F.when(F.col("text").isNull(), F.lit("")).otherwise(F.col("read")[UNREAD]).alias(UNREAD)
         rows = read.select(*fields, bad, *owned)
@@ -98,5 +101,8 @@ class AvroValues:
         self.task = AvroTask(text, arrow_schema(columns, what), self.registry)
         return columns
 
-    def parsed(self, records: Records, wanted: Sequence[str]) -> DataFrame:
-        return records(wanted, self.task)
+    def asks(self, wanted: Sequence[str]) -> tuple[list[str], AvroTask | None]:
+        return [*wanted], self.task
+
+    def parsed(self, records: DataFrame, wanted: Sequence[str]) -> DataFrame:
+        return records

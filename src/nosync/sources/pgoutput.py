@@ -11,6 +11,8 @@ from nosync.model.errors import Failed
 KEPT = object()  # a large value that an update did not touch: it is not in the log
 Table = tuple[str, str]
 """Schema and name."""
+Described = tuple[str, int, int]
+"""A column: its name, the number of its type, and the modifier of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +34,10 @@ class Transaction:
 
 @dataclass
 class Decoder:
-    """Takes messages in their order. `tables` are those to follow; `columns` what they had when they changed."""
+    """Takes messages in their order. `tables` are those to follow; `columns` what they had when they last changed."""
 
     tables: frozenset[Table]
-    columns: dict[Table, tuple[str, ...]] = field(default_factory=dict)
+    columns: dict[Table, tuple[Described, ...]] = field(default_factory=dict)
     _relations: dict[int, tuple[Table, tuple[str, ...], tuple[bool, ...]]] = field(default_factory=dict)
     _changes: list[RowChange] = field(default_factory=list)
 
@@ -66,14 +68,13 @@ class Decoder:
     def _relation(self, message: "Reader") -> None:
         number, table = message.number(4), (message.name(), message.name())
         message.skip(1)
-        names, keys = [], []
+        described, keys = list[Described](), list[bool]()
         for _ in range(message.number(2)):
             keys.append(bool(message.number(1)))
-            names.append(message.name())
-            message.skip(4 + 4)
-        self._relations[number] = (table, tuple(names), tuple(keys))
+            described.append((message.name(), message.number(4), message.number(4)))
+        self._relations[number] = (table, tuple(name for name, _, _ in described), tuple(keys))
         if table in self.tables:
-            self.columns[table] = tuple(names)
+            self.columns[table] = tuple(described)
 
     def _row(self, message: "Reader") -> None:
         table, names, keys = self._relations[message.number(4)]

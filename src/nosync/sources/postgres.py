@@ -135,6 +135,9 @@ class PostgresRows:
     def declare(self, name: str, spark: SparkSession) -> StructType:
         try:
             self.columns = self.database.slot.columns(self.name)
+        except Unavailable as error:
+            hint = "A table's columns are asked for when it is declared: run again once it answers."
+            raise Unavailable(error.message, hint=hint) from None
         finally:
             self.database.slot.close()  # who knows whether the flow will be started
         self.schema, self.database.declared[self.name] = schema_of(self.columns), self

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nosync.clients.postgres import connected, full_name, identifier, psycopg, talking
 from nosync.model.errors import Invalid, Unavailable
-from nosync.sources.pgoutput import Decoder, RowChange, Table, position, spelled
+from nosync.sources.pgoutput import Decoder, Described, RowChange, Table, position, spelled
 from nosync.sources.postgres_columns import SETTINGS, Column
 
 if TYPE_CHECKING:
@@ -30,7 +30,12 @@ select a.attname, case when t.typbasetype <> 0 then b.typname else t.typname end
 from pg_class c join pg_namespace n on n.oid = c.relnamespace join pg_attribute a on a.attrelid = c.oid
 join pg_type t on t.oid = a.atttypid left join pg_type b on b.oid = t.typbasetype
 left join pg_index i on i.indrelid = c.oid and i.indisprimary
-where n.nspname = %s and c.relname = %s and c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped order by a.attnum
+where n.nspname = %s and c.relname = %s and c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
+order by a.attnum
+"""
+STATE = """
+select confirmed_flush_lsn::text, wal_status, array(select schemaname || '.' || tablename from pg_publication_tables where pubname = %s)
+from pg_replication_slots where slot_name = %s
 """
 
 
@@ -46,6 +51,7 @@ class Slot:
     looked: str = ""
     looked_at: float = 0.0
     mark: Path | None = None
+    described: dict[Table, tuple[Described, ...]] = field(default_factory=dict)
     _connection: "Connection[tuple[Any, ...]] | None" = field(default=None, repr=False)
 
     @property
@@ -92,7 +98,7 @@ class Slot:
     def begin(self, folder: Path) -> None:
         """A run starts. `folder` is a place in the home."""
         self.close()
-        self.mark, self.looked = folder / MARK, ""
+        self.mark, self.looked, self.described = folder / MARK, "", {}
 
     def snapshot(self, tables: Columns) -> tuple[int, dict[Table, list[RowChange]]]:
         """Makes the slot, and reads all rows as of the position where it begins."""
@@ -100,7 +106,7 @@ class Slot:
         if self.publication is None:
             listed = ", ".join(full_name(".".join(table)) for table in tables)
             self._asked(f"drop publication if exists {identifier(self.name)}")
-            self._asked(f"create publication {identifier(self.name)} for table {listed}")
+            self._asked(f"create publication {identifier(self.name)} for table {listed} with (publish_via_partition_root = true)")
         self._write_mark()
         maker = connected(self.url, self.what, replication="database", autocommit=True)
         try:
@@ -147,7 +153,7 @@ class Slot:
         any, its end."""
         if not self._news():
             return after, {}
-        self._check(after)
+        self._check(tables, after)
         decoder = Decoder(frozenset(tables))
         select = (
             f"select data from pg_logical_slot_peek_binary_changes('{self.name}', null, {self.most},"
@@ -178,31 +184,35 @@ class Slot:
         before, self.looked = self.looked, str(now)
         return self.looked != before
 
-    def _check(self, after: int) -> None:
-        """The slot must have everything behind the position."""
-        select = "select confirmed_flush_lsn::text, wal_status from pg_replication_slots where slot_name = %s"
-        found = self._asked(select, self.name)
+    def _check(self, tables: Columns, after: int) -> None:
+        """The slot must have everything behind the position, of all tables."""
+        found = self._asked(STATE, self._published, self.name)
         hint = "What changed since then is lost. Start on a new home, with another slot: it begins with a new snapshot."
         if not found:
             raise Invalid(f"{self.what} is gone; {spelled(after)} was reached", hint=hint)
-        [(confirmed, status)] = found
+        [(confirmed, status, published)] = found
         if status == "lost" or confirmed is None:
             raise Invalid(f"{self.what} is lost: the database has given up its log (max_slot_wal_keep_size)", hint=hint)
         if position(confirmed) > after:
             raise Invalid(f"{self.what} was moved to {confirmed} by somebody else; {spelled(after)} was reached", hint=hint)
+        if missing := sorted({".".join(table) for table in tables} - {*published}):
+            hint = "It was dropped, renamed or taken out; of partitions the publication needs publish_via_partition_root. Put it back, or "
+            hint += "start on a new home, with another slot."
+            raise Invalid(f'table "{missing[0]}" is not in publication "{self._published}" of PostgreSQL', hint=hint)
 
     def _check_columns(self, tables: Columns, decoder: Decoder) -> None:
         """A table that has changed is reported; changes from before its last change are read as it is declared now."""
         for table, there in decoder.columns.items():
-            declared = {column.name for column in tables[table]}
-            if declared == {*there}:
+            before, self.described[table] = self.described.get(table, there), there
+            declared = {column.name: (column.kind, column.modifier) for column in tables[table]}
+            if before == there and {name for name, _, _ in there} == {*declared}:
                 continue
-            now = {column.name for column in self.columns(table)}
+            now = {column.name: (column.kind, column.modifier) for column in self.columns(table)}
             if now != declared:
-                gained, lost = ", ".join(sorted(now - declared)), ", ".join(sorted(declared - now))
-                what = " and ".join(filter(None, [gained and f"gained {gained}", lost and f"lost {lost}"]))
-                hint = "Declare the flow again, and start it on the same home: nothing is lost."
-                raise Invalid(f'table "{".".join(table)}" of PostgreSQL has {what} since the flow was declared', hint=hint)
+                raise Invalid(
+                    f'table "{".".join(table)}" of PostgreSQL has {_difference(declared, now)} since the flow was declared',
+                    hint="Declare the flow again, and start it on the same home: nothing is lost.",
+                )
 
     def advance(self, lsn: int) -> None:
         """The database may give up what lies before."""
@@ -214,3 +224,12 @@ class Slot:
         if connection is not None:
             with suppress(Exception):  # it may be lost already
                 connection.close()
+
+
+def _difference(declared: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    parts = {
+        "gained": now.keys() - declared.keys(),
+        "lost": declared.keys() - now.keys(),
+        "another type of": {name for name in now.keys() & declared.keys() if now[name] != declared[name]},
+    }
+    return " and ".join(f"{word} {', '.join(sorted(names))}" for word, names in parts.items() if names)

@@ -199,7 +199,8 @@ class SparkEngine:
         found = {name: self.program.sources[name].table for name in taken}
         tables = {name: partial(self._table, table, openings[0], name) for name, table in found.items() if table is not None}
         sources = {name: self.program.sources[name] for name in taken}
-        shaped = {name: (source.shaped, openings[0].slices[name]) for name, source in sources.items() if source.shaped is not None}
+        unstamped = {name: source for name, source in sources.items() if self.program.graph.sources[name].stamp is None}
+        shaped = {name: (source.shaped, openings[0].slices[name]) for name, source in unstamped.items() if source.shaped is not None}
         return NarrowJob(
             self.setting, job.lower, job.upper, covers, job.changes, frozenset(), seen=seen, tables=tables, shaped=shaped
         )

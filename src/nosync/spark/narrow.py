@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import LongType, StructType
 
 from nosync.bridge.catalyst import Java, kind
@@ -25,11 +26,10 @@ from nosync.graph.nodes import Node, SourceNode, ViewNode
 from nosync.graph.operators import GatheredNode, Operator
 from nosync.graph.templates import Branch, Hole, Piece
 from nosync.graph.walk import inputs, is_plain, read_by
-from nosync.model.bound import Shaped
 from nosync.model.columns import DIFF, GHOST, HASH, ROW
 from nosync.model.identifiers import TraceName
 from nosync.model.layers import Kind
-from nosync.model.source import Slice
+from nosync.model.source import Shaped, Slice
 from nosync.spark.changes import NOTHING, change_schema
 from nosync.spark.event_time import newest_in, time_of
 from nosync.spark.inside import HeldRows, Inside
@@ -116,24 +116,28 @@ class NarrowJob(EpochJob):
             if node.time is not None:
                 self.observed[time_of(node.name)] = {"newest": newest_in(table, node.time)}
             return HeldRows(_source_schema(node), table.to_batches() if len(table) else [])
-        if node.name in self.shaped:
-            return self._shaped(node, *self.shaped[node.name])
+        if node.name in self.shaped and (rows := self._shaped(node, *self.shaped[node.name])) is not None:
+            return rows
         frame = self.changes[node.name]()
         batches, observed = self.inside.channel.collected(frame)
         self.observed |= observed
         return HeldRows(frame.schema, batches)
 
-    def _shaped(self, node: SourceNode, shaped: Shaped, slice: Slice) -> HeldRows:
+    def _shaped(self, node: SourceNode, shaped: Shaped, slice: Slice) -> HeldRows | None:
         """A source's own rows through what Spark makes of them, from a kept plan."""
+        if (table := shaped.table(slice)) is None:
+            return None
         if node.name not in self.inside.shapes:
             leaf = Leaf(self.inside.channel, shaped.schema)
             frame = shaped.shape(self.inside.catalyst.frame(leaf.plan))
             self.inside.shapes[node.name] = leaf, KeptPlan(self.inside.channel, frame, [leaf])
         leaf, kept = self.inside.shapes[node.name]
-        leaf.put(shaped.table(slice).to_batches())
-        rows = HeldRows(kept.schema, kept.rows())
+        leaf.put(table.to_batches())
+        rows, unfit = _without_unfit(HeldRows(kept.schema, kept.rows()), shaped.unfit)
+        self.observed[node.name] = {"rows": len(table), "rejected": unfit}
         if node.time is not None:
-            self.observed[time_of(node.name)] = {"newest": newest_in(pa.Table.from_batches(rows.batches, kept.arrow), node.time)}
+            found = pa.Table.from_batches(rows.batches, arrow_of(rows.schema, self.inside.channel.zone))
+            self.observed[time_of(node.name)] = {"newest": newest_in(found, node.time)}
         return rows
 
     def _moves(self, node: Node) -> bool:
@@ -308,6 +312,15 @@ class NarrowJob(EpochJob):
                 persisted.unpersist()
         self.observed |= observed
         return HeldRows(frame.schema, batches)
+
+
+def _without_unfit(rows: HeldRows, unfit: str) -> tuple[HeldRows, int]:
+    """The rows that fit, and how many do not. `unfit` is the first column, if there is one."""
+    if not unfit:
+        return rows, 0
+    fitting = [batch.filter(pc.is_null(batch.column(0))).drop_columns([unfit]) for batch in rows.batches]
+    kept = [batch for batch in fitting if batch.num_rows]
+    return HeldRows(StructType(rows.schema.fields[1:]), kept), len(rows) - sum(batch.num_rows for batch in kept)
 
 
 def _source_schema(node: SourceNode) -> StructType:

@@ -1,28 +1,23 @@
-"""Connectors against a plain baseline in the same run: `make bench-connectors`.
-
-Kafka: a topic read into Arrow by a task, beside a plain consumer in one process. PostgreSQL: epochs into a table, beside COPY by itself.
-The servers are those of the tests; everything is on loopback.
-"""
+"""Kafka: a topic read into Arrow by a task, beside a plain consumer in one process. PostgreSQL: epochs into a table, beside COPY."""
 
 import statistics
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 import nosync as ns
 from nosync.clients.kafka import settings
-from nosync.sources.kafka import TASKS
+from nosync.sources.kafka_records import TASKS
 from nosync.sources.kafka_task import KafkaTask
 from tests.connectors.rows import IDENTITY, Rows
-from tests.servers.kafka import Kafka, kafka
-from tests.servers.postgres import Postgres, postgres
+from tests.servers.kafka import Kafka
+from tests.servers.postgres import Postgres
 
 RECORDS, ROWS, ROUNDS = 500_000, 200_000, 5
+HEAD = f"{'':<32}{'nosync':>14}{'plain':>14}{'ratio':>8}"
 
 
 @dataclass(frozen=True)
@@ -106,15 +101,3 @@ def write_table(server: Postgres) -> str:
     found.append(compared("PostgreSQL, rows replaced", ROWS, lambda: deliver(update), plain))
     sink.close()
     return "\n".join(found)
-
-
-def main() -> None:
-    print(f"{'':<32}{'nosync':>14}{'plain':>14}{'ratio':>8}")
-    with postgres() as server:
-        print(write_table(server), flush=True)
-    with tempfile.TemporaryDirectory() as folder, kafka(Path(folder) / "broker") as broker:
-        print(read_topic(broker), flush=True)
-
-
-if __name__ == "__main__":
-    main()
