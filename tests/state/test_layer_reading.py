@@ -13,7 +13,7 @@ from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
 from nosync.state import layer as layers
 from nosync.state.bloom import LEAST_ROWS, bloom_of, words_of
-from nosync.state.cache import LOOK_AFTER, LayerCache
+from nosync.state.cache import KEPT_BYTES, LOOK_AFTER, LayerCache
 from nosync.state.layer import Layer, bits, equal_rows_at, open_layer, take, write_layer
 
 FACTS: dict[str, Any] = {"flow": "f", "trace": "o", "range": ALL_HASHES, "lower": 1, "upper": 2, "kind": "upserts", "run": "r"}
@@ -153,6 +153,25 @@ def test_rows_are_equal_where_all_their_columns_are() -> None:
     assert equal_rows_at([words], index[:0], [words], index[:0]).tolist() == []
     assert equal_rows_at([], index, [], index).tolist() == [True] * 3
     assert take(words, other).to_pylist() == ["a", "b", "b"]
+
+
+def test_what_was_just_written_is_read_from_memory_until_its_file_is_another_one(tmp_path: Path) -> None:
+    cache, batch = LayerCache(limit=10), block(0)
+    info = written(tmp_path, batch)
+    cache.keep(tmp_path, info, batch)
+    kept, mapped = cache.open(tmp_path, info), open_layer(tmp_path, info)
+    assert kept.blocks[0] is batch and kept.info == mapped.info and kept.rows == mapped.rows
+    assert kept.blocks[0].equals(mapped.blocks[0]) and (kept.firsts, kept.lasts) == (mapped.firsts, mapped.lasts)
+    copy = (tmp_path / info.path).read_bytes()
+    (tmp_path / "b.arrow").write_bytes(copy)
+    (tmp_path / "b.arrow").replace(tmp_path / info.path)
+    assert cache.open(tmp_path, info).blocks[0] is not batch
+
+
+def test_what_is_large_is_mapped(tmp_path: Path) -> None:
+    cache, batch = LayerCache(limit=10), block(0, rows=KEPT_BYTES // 8)
+    cache.keep(tmp_path, written(tmp_path, batch), batch)
+    assert len(cache) == 0
 
 
 def test_a_cache_forgets_layers_that_are_gone(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from nosync.model.identifiers import Shard
 from nosync.model.layers import LayerInfo
 from nosync.model.shards import lower_bounds, shard_ranges
 from nosync.spark.receipts import Receipt
-from nosync.spark.task import Work
+from nosync.spark.task import LAYERS, Work
 from nosync.state.layer import ROWS_IN_GROUP, is_additive
 from nosync.state.merge import is_key
 from nosync.state.search import BloomUse
@@ -50,8 +50,10 @@ class NarrowWork(Work):
         for number, held in enumerate(shard_ranges(self.shards)):
             part = batch.slice(cuts[number], cuts[number + 1] - cuts[number])
             if part.num_rows:
-                whole = part.num_rows == batch.num_rows
-                layer = self._write(held, batch if whole else _alone(part, self.kind == "upserts"), with_bloom)
+                mine = batch if part.num_rows == batch.num_rows else _alone(part, self.kind == "upserts")
+                layer = self._write(held, mine, with_bloom)
+                if not with_bloom:
+                    LAYERS.keep(self.home, layer, mine)
                 self._report(Shard(number), rows, layer, started, bloom)
                 rows, bloom = 0, None  # counted once
 

@@ -8,12 +8,15 @@ import threading
 from collections import OrderedDict
 from pathlib import Path
 
+import pyarrow as pa
+
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import LayerInfo
 from nosync.state.layer import Layer
 from nosync.state.versions import open_as_of
 
-LOOK_AFTER = 32  # layers that were opened
+LOOK_AFTER = 256  # layers that were opened
+KEPT_BYTES = 1 << 16  # of a layer in memory
 
 
 class LayerCache:
@@ -35,6 +38,15 @@ class LayerCache:
                 self._layers.move_to_end(key)
                 return layer
         layer = open_as_of(home, info)  # outside the lock: two threads may both map it, which costs little
+        self._add(key, layer)
+        return layer
+
+    def keep(self, home: Path | str, info: LayerInfo, batch: pa.RecordBatch) -> None:
+        """What has just been written need not be mapped to be read, if it is small."""
+        if batch.nbytes <= KEPT_BYTES:
+            self._add((f"{home}/{info.path}", info.end), Layer.just_written(home, info, batch))
+
+    def _add(self, key: tuple[str, Epoch], layer: Layer) -> None:
         with self._lock:
             self._layers[key] = layer
             self._layers.move_to_end(key)
@@ -43,7 +55,6 @@ class LayerCache:
                 self._layers = OrderedDict((key, layer) for key, layer in self._layers.items() if _inode(key[0]) is not None)
             while len(self._layers) > self._limit:
                 self._layers.popitem(last=False)
-        return layer
 
     def __len__(self) -> int:
         return len(self._layers)

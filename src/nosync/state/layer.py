@@ -79,6 +79,13 @@ class Layer:
         found.inode, found.derived, found._doubted = layer.inode, True, set()
         return found
 
+    @staticmethod
+    def just_written(home: Path | str, info: LayerInfo, batch: pa.RecordBatch) -> "Layer":
+        """A layer of one block whose file this process has written a moment ago, without a look at the file."""
+        found = Layer(info, batch.schema, [batch], [])
+        found.inode, found.derived, found._doubted = os.stat(f"{home}/{info.path}").st_ino, True, set()
+        return found
+
     def doubt(self) -> None:
         """From here on each block is verified the first time it is searched. Says nothing new of a layer that was doubted before."""
         if self._doubted is None:
