@@ -16,6 +16,9 @@ import org.apache.spark.sql.catalyst.ProjectingInternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.physical.SinglePartition$;
+import org.apache.spark.sql.catalyst.plans.physical.UnknownPartitioning;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.FilterExec;
 import org.apache.spark.sql.execution.ProjectExec;
@@ -24,6 +27,7 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.arrow.ArrowConverters$;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SQLConf$;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
@@ -65,21 +69,44 @@ public class Held {
     out.close();
   }
 
-  /** The number of a new scan: that of the rows of an RDD, all of them in one partition. */
-  public int leaf(RDD rows, StructType schema) {
+  /** The number of a new scan. All its rows lie in one partition, and plans know it. */
+  public int leaf(String schema) {
     Leaf made = new Leaf();
-    made.rows = rows;
-    made.schema = schema;
-    made.add(new Scan(rows, schema, zone, null));
+    made.schema = (StructType) DataType.fromJson(schema);
+    made.rows = noRows();
+    made.add(new Scan(made.rows, made.schema, zone, null));
+    LogicalPlan scan = session.internalCreateDataFrame(made.rows, made.schema, false).queryExecution().analyzed();
+    Object[] parts = new Object[scan.productArity()];
+    for (int i = 0; i < parts.length; i++) {
+      Object part = scan.productElement(i);
+      parts[i] = part instanceof UnknownPartitioning ? SinglePartition$.MODULE$ : part;
+    }
+    made.plan = (LogicalPlan) scan.makeCopy(parts);
     leaves.add(made);
     return leaves.size() - 1;
   }
 
+  public LogicalPlan scan(int leaf) {
+    return ((Leaf) leaves.get(leaf)).plan;
+  }
+
+  private RDD noRows() {
+    return new org.apache.spark.api.java.JavaSparkContext(session.sparkContext()).parallelize(new ArrayList(), 1).rdd();
+  }
+
+  /** What kinds of nodes a plan has, separated by spaces. */
+  public String kinds(SparkPlan plan) {
+    StringBuilder found = new StringBuilder(plan.getClass().getSimpleName());
+    scala.collection.Iterator each = plan.children().iterator();
+    while (each.hasNext()) found.append(' ').append(kinds((SparkPlan) each.next()));
+    return plan.subqueries().isEmpty() ? found.toString() : found.append(" Subquery").toString();
+  }
+
   /** The number of a plan that needs neither a task nor any other thread. */
-  public int plan(SparkPlan plan, StructType schema) {
+  public int plan(SparkPlan plan, String schema) {
     Kept made = new Kept();
     made.rows = (RDD) pruned(plan, null).execute();
-    made.schema = schema;
+    made.schema = (StructType) DataType.fromJson(schema);
     plans.add(made);
     return plans.size() - 1;
   }
@@ -181,7 +208,7 @@ public class Held {
     }
     if (leaf == null || output.size() == scan.output().size()) return scan;
     for (int i = 0; i < places.size(); i++) fields.add(leaf.schema.fields()[((Integer) places.get(i)).intValue()]);
-    RDD rows = new org.apache.spark.api.java.JavaSparkContext(session.sparkContext()).parallelize(new ArrayList(), 1).rdd();
+    RDD rows = noRows();
     StructType schema = new StructType((StructField[]) fields.toArray(new StructField[0]));
     leaf.add(new Scan(rows, leaf.schema, zone, ProjectingInternalRow.apply(schema, seq(places))));
     Object[] parts = new Object[scan.productArity()];
@@ -201,6 +228,7 @@ public class Held {
   private static class Leaf {
     RDD rows;
     StructType schema;
+    LogicalPlan plan;
     ArrayList scans = new ArrayList();
     ArrayList batches = new ArrayList();
 

@@ -8,7 +8,7 @@ not run twice (an exchange, a broadcast) is planned anew each time: `KeptPlan` d
 import os
 import struct
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from nosync.bridge.catalyst import Catalyst, Java, children, kind
+from nosync.bridge.catalyst import Catalyst, Java
 from nosync.bridge.frames import observed_metrics
 from nosync.bridge.releasing import when_gone
 from nosync.bridge.sessions import settings_in_tasks
@@ -118,14 +118,8 @@ class Leaf:
     def __init__(self, channel: Channel, schema: StructType) -> None:
         self.schema, self._channel = schema, channel
         self._arrow = to_arrow_schema(schema, error_on_duplicated_field_names_in_struct=True, timezone="UTC")
-        catalyst, session = channel.catalyst, channel.spark._jsparkSession
-        rdd = channel.spark.sparkContext._jsc.parallelize(catalyst.jvm.java.util.ArrayList(), 1).rdd()
-        java = catalyst.jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
-        self._number = channel.java.leaf(rdd, java)
-        scan = session.internalCreateDataFrame(rdd, java, False).queryExecution().analyzed()
-        single = _module(catalyst.jvm, "org.apache.spark.sql.catalyst.plans.physical.SinglePartition")
-        parts = [scan.productElement(i) for i in range(scan.productArity())]
-        self.plan = scan.makeCopy(catalyst.array([single if str(part).startswith("UnknownPartitioning") else part for part in parts]))
+        self._number = channel.java.leaf(schema.json())
+        self.plan = channel.java.scan(self._number)
         self.filled, self.rows = False, 0
 
     def put(self, batches: Sequence[pa.RecordBatch]) -> None:
@@ -149,12 +143,11 @@ class KeptPlan:
         self.schema, self._channel, self._leaves = frame.schema, channel, leaves
         self.arrow = arrow_of(self.schema, channel.zone)
         executed = frame._jdf.queryExecution().executedPlan()
-        found = set(_kinds(executed))
-        self.lasting = not any(word in name for name in found for word in USED_UP) and executed.subqueriesAll().isEmpty()
+        found = set(channel.java.kinds(executed).split())
+        self.lasting = not any(word in name for name in found for word in USED_UP)
         self.without_job = self.lasting and found <= WITHOUT_A_TASK
         if self.without_job:
-            java = channel.catalyst.jvm.org.apache.spark.sql.types.DataType.fromJson(self.schema.json())
-            self.number = channel.java.plan(executed, java)
+            self.number = channel.java.plan(executed, self.schema.json())
         elif self.lasting:
             self._rdd = frame._jdf.toArrowBatchRdd(executed)
 
@@ -177,17 +170,6 @@ def _cast(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         return batch
     columns = [array if array.type == field.type else array.cast(field.type) for array, field in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def _kinds(plan: Java) -> Iterator[str]:
-    yield kind(plan)
-    for child in children(plan):
-        yield from _kinds(child)
-
-
-def _module(jvm: Java, name: str) -> Java:
-    """A Scala object."""
-    return getattr(getattr(jvm, f"{name}$"), "MODULE$")
 
 
 def _write(file: int, *parts: bytes | pa.Buffer) -> None:
