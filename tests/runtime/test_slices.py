@@ -2,7 +2,8 @@
 
 import datetime
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -82,6 +83,19 @@ def test_a_slice_is_read_at_first_as_a_recovery_would_read_it(disk: LocalDisk) -
     epochs.step()
     recorded = read_chain(disk).image().opened[1].slices["s"]
     assert engine.read == source.acknowledged == [recorded] == [{"range": [1, 2], "inner": {"names": ["a"]}}]
+
+
+def test_nothing_is_done_around_an_epoch_that_is_none(disk: LocalDisk) -> None:
+    epochs, engine = started(disk, Given({"x": 1}))
+    within: list[int] = []
+
+    @contextmanager
+    def around() -> Iterator[None]:
+        yield within.append(epochs.journal.image.epoch)
+        within.append(epochs.journal.image.epoch)
+
+    assert epochs.step(around()) and not epochs.step(around())
+    assert within == [0, 1] and len(engine.read) == 1
 
 
 def test_what_a_source_does_to_its_slice_later_is_not_recorded(disk: LocalDisk) -> None:

@@ -8,6 +8,7 @@ the state at the epoch before; the opened epoch is repeated as recorded.
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Protocol
@@ -71,8 +72,10 @@ class Epochs:
         self._taken: dict[str, Slice] = {}  # handed out by sources, not recorded yet
         self._unacknowledged: list[Opened] = []  # sources have yet to hear that these are recorded
 
-    def step(self) -> Step | None:
-        """One epoch if there is input (or one that was opened before); None when there is nothing to do."""
+    def step(self, around: AbstractContextManager[object] | None = None) -> Step | None:
+        """One epoch if there is input (or one that was opened before), computed and recorded within `around`; None when there is nothing
+        to do.
+        """
         times = [time.perf_counter()]
         self.journal.resolve()
         opened = self.journal.image.unfinished() or self._open(self.journal.image.epoch + 1)
@@ -80,10 +83,11 @@ class Epochs:
             return None
         times.append(time.perf_counter())
         image = self.journal.image
-        opened, outcome = self._computed(opened)
-        times.append(time.perf_counter())
-        seen = newest(image.seen_before(opened.epoch), outcome.seen)
-        self.journal.append(Computed(opened.epoch, outcome.layers, outcome.rows, outcome.rejected, seen))
+        with around or nullcontext():
+            opened, outcome = self._computed(opened)
+            times.append(time.perf_counter())
+            seen = newest(image.seen_before(opened.epoch), outcome.seen)
+            self.journal.append(Computed(opened.epoch, outcome.layers, outcome.rows, outcome.rejected, seen))
         times.append(time.perf_counter())
         parts = zip(("open", "compute", "seal"), pairwise(times), strict=True)
         return Step(opened, outcome, {name: round((end - start) * 1e3) for name, (start, end) in parts})

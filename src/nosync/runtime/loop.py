@@ -25,7 +25,7 @@ from nosync.runtime.stepping import Stepping
 from nosync.runtime.trigger import Trigger
 
 IDLE_SECONDS = 0.01
-IDLE_SHARE = 0.02  # of a core, for looking whether there is something to do
+IDLE_SHARE = 0.015  # of a core, for looking whether there is something to do
 LONGEST_IDLE_SECONDS = 1.0
 STALL_SECONDS = (0.2, 5.0)
 DRAIN_SECONDS = 30.0
@@ -158,8 +158,7 @@ class Loop:
         if self.pacing is not None:  # which opens each epoch as late as it can
             done = self._paced(stepping, self.pacing)
         else:
-            with opener:
-                done = stepping.step()
+            done = stepping.step(opener)
         with self.changed:
             if done is None:
                 self.idle_rounds += 1

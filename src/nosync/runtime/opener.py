@@ -15,7 +15,7 @@ JOIN_SECONDS = 5.0
 
 
 class Opener:
-    """A context around each epoch: `with opener: step()`."""
+    """A context around what computes and records an epoch."""
 
     def __init__(self, epochs: Epochs, troubles: Troubles) -> None:
         self._epochs, self._troubles = epochs, troubles

@@ -4,6 +4,7 @@ step it by hand.
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -82,16 +83,16 @@ class Stepping:
     def image(self) -> Image:
         return self.journal.image
 
-    def step(self) -> Progress | None:
+    def step(self, around: AbstractContextManager[object] | None = None) -> Progress | None:
         """One epoch if there is input (or one left unfinished), and its progress; None when there is nothing to do."""
         with self.rescaling.boundary:
             self.rescaling.carry_out()
-            return self._step()
+            return self._step(around)
 
-    def _step(self) -> Progress | None:
+    def _step(self, around: AbstractContextManager[object] | None) -> Progress | None:
         started = time.perf_counter()
         self.merge()
-        step = self.epochs.step()
+        step = self.epochs.step(around)
         if step is None:
             return None
         self.slices = step.opened.slices
