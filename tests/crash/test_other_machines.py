@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import nosync as ns
-from nosync.sources.files import Files
+from nosync.sources.reading import Reading
 from nosync.state.layer import open_layer
 from tests.crash.driver import suffering_flow
 from tests.crash.orders import feed, orders_flow
@@ -89,11 +89,11 @@ def test_the_order_of_tasks_leaves_no_trace(quick: SparkSession, tmp_path: Path,
         session.conf.set("spark.sql.files.openCostInBytes", "128m")  # no two files in one task
         flow, _ = orders_flow(session, tmp_path / "in", files=3)
         if name == "turned":
-            monkeypatch.setattr(Files, "_scan", turned(Files._scan))
+            monkeypatch.setattr(Reading, "_scan", turned(Reading._scan))
         run_all(flow, tmp_path / name)
     assert checksums(tmp_path / "plain") == checksums(tmp_path / "turned") != {}
 
 
 def turned(scan: Any) -> Any:
     """Reads the files of each slice in the opposite order, each as a frame of its own."""
-    return lambda files, spark, paths, schema: reduce(DataFrame.unionAll, [scan(files, spark, [path], schema) for path in reversed(paths)])
+    return lambda reading, spark, paths, base: reduce(DataFrame.unionAll, [scan(reading, spark, [path], base) for path in reversed(paths)])

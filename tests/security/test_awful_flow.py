@@ -14,7 +14,7 @@ from nosync.sources.memory import Memory
 from tests.security.test_permissions import open_to_others
 
 COLUMNS = ("..", "a`b", "x\ny", "c" * 300)
-VIEWS = (".", "Spend", "spend", "\n\0", "💥", "x" * 300, "a`b", "--help", "%2e%2e", "CON")
+VIEWS = (".", "Spend", "spend ", "\n\0", "💥", "x" * 300, "a`b", "--help", "%2e%2e", "CON")
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_awful_names_run_restart_and_are_read_back_inside_the_home(quick: SparkS
             assert {tuple(row) for row in run.view("Spend").collect()} == {("k", 2 * number - 1 if number == 1 else 3)}
     opened = ns.open(home)
     assert set(VIEWS) <= set(opened.views)
-    assert opened.view("spend").to_pydict()[".."] == ["k"]
+    assert opened.view("spend ").to_pydict()[".."] == ["k"]
     assert opened.view("a`b").column_names == list(COLUMNS) and opened.view("\n\0").num_rows == 2
     assert opened.view(".", at=1).to_pylist() != opened.view(".", at=2).to_pylist()
     outside = {path for path in tmp_path.rglob("*") if not path.is_relative_to(home) and not path.is_relative_to(tmp_path / "out")}
