@@ -13,6 +13,7 @@ from nosync.cli.completion import completion
 from nosync.cli.du import du
 from nosync.cli.explain import explain
 from nosync.cli.fsck import fsck
+from nosync.cli.import_ import import_checkpoint
 from nosync.cli.keep import keep, pin
 from nosync.cli.list import list_homes
 from nosync.cli.output import text_of
@@ -68,11 +69,11 @@ def main() -> None:
     nosync watch state/shop spend             the same, live
     nosync pipelines run                      update the tables of a project of Declarative Pipelines
 
-    All but `run`, `pipelines` and `explain FLOW.py` need no Spark, and disturb no run.
+    All but `run`, `import`, `pipelines` and `explain FLOW.py` need no Spark, and disturb no run.
     """
 
 
 READING = (status, show, watch, list_homes, explain, fsck, du, sql)
-CHANGING = (run, skip, rescale, keep, pin, compact, pipelines, completion, warm)
+CHANGING = (run, import_checkpoint, skip, rescale, keep, pin, compact, pipelines, completion, warm)
 for command in (*READING, *CHANGING):
     main.add_command(command)

@@ -52,7 +52,7 @@ def aggregate_expressions(expression: Java) -> list[Java]:
 def take_apart(catalyst: Catalyst, aggregate: Java, append_only: bool) -> Parts | None:
     """The parts of an aggregate that accumulators can maintain, or None."""
     parts = Parts(items(aggregate.groupingExpressions()))
-    calls = _distinct([call for e in items(aggregate.aggregateExpressions()) for call in aggregate_expressions(e)])
+    calls = distinct_calls([call for e in items(aggregate.aggregateExpressions()) for call in aggregate_expressions(e)])
     if sum(kind(call) == "AggregateExpression" and kind(call.aggregateFunction()) == "First" for call in calls) > 1:
         return None  # several firsts must come from one and the same row
     for call in calls:
@@ -66,7 +66,7 @@ def take_apart(catalyst: Catalyst, aggregate: Java, append_only: bool) -> Parts 
     return parts
 
 
-def _distinct(calls: list[Java]) -> list[Java]:
+def distinct_calls(calls: list[Java]) -> list[Java]:
     """Each call once, in an order that follows from what they say: state does not depend on where a program has its columns."""
     by_meaning = {str(call.canonicalized().toString()): call for call in reversed(calls)}
     return sorted(by_meaning.values(), key=lambda call: (str(call.sql()), str(call.canonicalized().toString())))

@@ -3,7 +3,7 @@
 A walk visits every node once, however many ways lead to it: a view may be read by several others, and each of those again.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from nosync.graph.nodes import Node, SourceNode, ViewNode
 from nosync.graph.operators import GatheredNode, Operator
@@ -44,6 +44,16 @@ def behind_views(nodes: Iterable[Node]) -> Iterator[SourceNode | Operator | Gath
     for node in upstream(nodes, lambda one: inputs(one) if isinstance(one, ViewNode) else []):
         if not isinstance(node, ViewNode):
             yield node
+
+
+def reads_past(node: Node, held: Collection[str]) -> bool:
+    """Whether some way from a source leads to the node past the operators that are `held`, by their names."""
+    return any(isinstance(one, SourceNode) and one.static is None for one in upstream([node], up_to(held)))
+
+
+def up_to(held: Collection[str]) -> Into:
+    """A walk that goes no further than the operators of these names."""
+    return lambda node: [] if isinstance(node, Operator) and node.name in held else inputs(node)
 
 
 def reads_rejects(node: Node) -> bool:

@@ -28,7 +28,7 @@ class Declared:
     kept: so what a recovery would do is known without the program. `picture` is what `explain` prints of the graph, `settings` what answers
     depend on besides the input, `tables` the versions of static tables, `folders` where sources find their files,
     `policy` how the state is protected. `first_name` is what the flow was called with its first start, by which targets of sinks know it;
-    empty for what it is called now.
+    empty for what it is called now. `origin`: the checkpoint whose state the flow has begun with, `imported` the operators that have it.
     """
 
     flow: str
@@ -47,6 +47,8 @@ class Declared:
     folders: dict[str, str] = field(default_factory=dict)
     policy: str = LOG_STRUCTURED.name
     first_name: str = ""
+    origin: str = ""
+    imported: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +68,18 @@ class Started:
 @dataclass(frozen=True, slots=True)
 class Opened:
     """An epoch has its input. From here on it is reproducible. `files` of the home, with their fingerprints, hold input that cannot be
-    had again.
+    had again. With an `origin` its input is state that was imported from there: by operator, the files that hold it (see `spark.imports`).
+    Its slices are not read: they say what was taken before; `seen` are the event times of
+    that, by source.
     """
 
     epoch: Epoch
     at: float
     slices: dict[str, Slice]
     files: dict[str, str] = field(default_factory=dict)
+    origin: str = ""
+    imported: dict[str, list[str]] = field(default_factory=dict)
+    seen: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@
     layers/<trace>/<hashes>/<first epoch>-<behind the last>-<run>-<random>.arrow
                                     layers, by the range of hashes that they hold (see `model.hash_range`)
     input/<source>/                 rows that cannot be had again
+    input/~imported/                state that came from elsewhere (see `spark.imports`)
     leases/<generation>             on the tier where runs meet: which run leads, renewed while somebody stands by (see `model.lease`)
     standbys/<random>               there too: who stands by
     receipts/<run>-<random>/        in a home, for the length of a job: what its kernels have done (see `spark.receipts`)
@@ -29,6 +30,7 @@ from nosync.model.identifiers import Epoch, RecordNumber, TraceName
 RUNS, RECORDS, SEGMENTS, OPENINGS, ROLLUPS = "runs", "journal/records", "journal/segments", "journal/openings", "journal/rollups"
 TAKEN = "journal/taken"
 LAYERS, INPUT, RECEIPTS, READERS = "layers", "input", "receipts", "readers"
+IMPORTED = f"{INPUT}/~imported"  # no source has this name
 LEASES, STANDBYS = "leases", "standbys"
 NUMBERED = re.compile(r"runs/[0-9]{8,12}|journal/records/[0-9]{16}|journal/(segments|openings|taken|rollups)/[0-9]{16}-[0-9]{16}")
 LAYER = re.compile(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from nosync.model.errors import HANDLED, NosyncError, user_code
 from nosync.model.source import (
     Closing,
+    Continuing,
     Counted,
     DirectlyReadable,
     InFolder,
@@ -20,6 +21,7 @@ from nosync.model.source import (
     Limited,
     Marked,
     Ordered,
+    Position,
     ReadOnce,
     Rejecting,
     Reopenable,
@@ -107,6 +109,7 @@ class BoundSource:
     events: Read | None = None
     shaped: Shaped | None = None
     shaped_events: Shaped | None = None
+    behind: Callable[[Position], Slice] | None = None
 
     def guarded(self, name: str) -> "BoundSource":
         """The same source, whose errors say whose they are. What `read` and its like raise is explained by the epoch that calls them."""
@@ -160,4 +163,5 @@ def bound(source: Source) -> BoundSource:
         events=source.events if isinstance(source, Ordered) else None,
         shaped=source.shaped() if isinstance(source, Shaping) else None,
         shaped_events=source.shaped_events() if isinstance(source, Shaping) else None,
+        behind=source.behind if isinstance(source, Continuing) else None,
     )

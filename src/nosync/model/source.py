@@ -9,7 +9,7 @@ them as they come out of JSON.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -44,6 +44,18 @@ class Taken(Iterable[Slice], Protocol):
     @property
     def skipped(self) -> frozenset[str]:
         """What somebody has set aside (`nosync skip`), such as files: not to be taken, and not to be read where it was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a query of Structured Streaming has read a source: its `offset`, the text that Spark has in the checkpoint, the `files` that
+    it has taken, by their addresses (None where it reads no files), and what the source has `kept` in the checkpoint in small files of its
+    own, by name.
+    """
+
+    offset: str
+    files: tuple[str, ...] | None = None
+    kept: Mapping[str, str] = field(default_factory=dict)
 
 
 class Source(Protocol):
@@ -225,8 +237,17 @@ class Closing(Protocol):
         """The run has ended. `start` may follow."""
 
 
+@runtime_checkable
+class Continuing(Protocol):
+    """Can go on where a query of Structured Streaming has stopped (`nosync import`)."""
+
+    def behind(self, position: Position) -> Slice:
+        """A slice without rows, behind which comes what the query has not read. `Invalid` where the position is nothing of this source.
+        Called after `declare`, before `start`; the slice is recorded, and never read."""
+
+
 ABILITIES = (
     Counted, Weighed, Limited, Marked, Trimmable, ReadOnce, Tabular, Rejecting, Reopenable, InFolder, DirectlyReadable, Joinable, Ordered,
-    Shaping, Keyed, Lagging, Closing,
+    Shaping, Keyed, Lagging, Closing, Continuing,
 )  # fmt: skip
 """All that a source may have besides."""

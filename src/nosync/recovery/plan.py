@@ -147,7 +147,7 @@ def _plan_with(
         return None
     missing = list(dict.fromkeys(as_written(leaf, whole) for leaf in missing))
     wanted = dict.fromkeys([*missing, *(leaf for leaf in orphaned if leaf.upper <= epoch + 1)])
-    jobs = _jobs([leaf for leaf in wanted if on_loss[leaf.trace] == "recompute"], traces, readable, shape)
+    jobs = _jobs([leaf for leaf in wanted if on_loss[leaf.trace] == "recompute"], traces, readable, shape, _first_imported(image))
     jobs = tuple(widened(job, whole.values()) for job in jobs)
     if not all(_has_input(job, image, survey) and _has_records(job, traces, readable, shape) for job in jobs):
         return None
@@ -213,7 +213,13 @@ def _stood_for(layers: list[LayerInfo], readable: list[LayerInfo], chosen: Itera
 Layers = Mapping[TraceRange, list[LayerInfo]]
 
 
-def _jobs(missing: list[LayerInfo], traces: Layers, readable: Layers, shape: Shape) -> tuple[Recompute, ...]:
+def _first_imported(image: Image) -> Epoch:
+    """The epoch that brought imported state, 0 for none. What it changes above such state is in the state that was imported there."""
+    first = image.opened.get(Epoch(1))
+    return first.epoch if first is not None and first.origin else NO_EPOCH
+
+
+def _jobs(missing: list[LayerInfo], traces: Layers, readable: Layers, shape: Shape, imported: Epoch) -> tuple[Recompute, ...]:
     jobs: list[Recompute] = []
     at_once = [leaf for leaf in missing if leaf.trace in shape.sinks and leaf.upper > leaf.lower + 1]
     for leaf in sorted((leaf for leaf in missing if leaf not in at_once), key=lambda leaf: (leaf.lower, leaf.upper)):
@@ -224,7 +230,7 @@ def _jobs(missing: list[LayerInfo], traces: Layers, readable: Layers, shape: Sha
         while jobs and job.first <= jobs[-1].last:
             job = _earlier(_joined(jobs.pop(), job), traces, readable, shape)
         jobs.append(job)
-    return (*_at_once(at_once), *(one for job in jobs for one in _alone(job, traces, shape)))
+    return (*_at_once(at_once), *(one for job in jobs for one in _alone(job, traces, shape, imported)))
 
 
 def _at_once(leaves: list[LayerInfo]) -> tuple[Recompute, ...]:
@@ -263,14 +269,15 @@ def _earlier(job: Recompute, traces: Layers, readable: Layers, shape: Shape) -> 
         first = start
 
 
-def _alone(job: Recompute, traces: Layers, shape: Shape) -> list[Recompute]:
-    """Epoch by epoch where a sink has yet to get them one by one, or where something upstream depends on it.
+def _alone(job: Recompute, traces: Layers, shape: Shape, imported: Epoch) -> list[Recompute]:
+    """Epoch by epoch where a sink has yet to get them one by one, where something upstream depends on it, or where state was `imported`.
 
     Then every shard upstream is written by epoch too: what the log has of them may span epochs, and each epoch needs them as of the one
     before.
     """
     closure = _closure(job, shape)
-    if job.first == job.last or not (any(trace in shape.sinks for trace in job.targets) or closure & shape.stepwise):
+    by_epoch = any(trace in shape.sinks for trace in job.targets) or closure & shape.stepwise or job.first <= imported
+    if job.first == job.last or not by_epoch:
         return [job]
     targets = {trace: frozenset(held for name, held in traces if name == trace) for trace in closure - shape.unrepeatable}
     return [Recompute(epoch, epoch, targets) for epoch in epochs(job.first, job.last)]

@@ -13,7 +13,7 @@ from nosync.graph.operators import Operator
 from nosync.graph.picture import boxes_of
 from nosync.graph.timed import timed_traces
 from nosync.graph.traces import computed_from, feeders, is_recorded, records, stepwise, traces_of, unrepeatable
-from nosync.graph.walk import behind_views, inputs
+from nosync.graph.walk import behind_views, inputs, reads_past
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Declared
 from nosync.journal.taken import MarksOf
@@ -91,7 +91,9 @@ class Program:
         gone = set(old.fingerprints) - {name_of(node) for node, _ in self._states()}
         left_behind = set(old.feeders) - set(feeders(self.graph))
         first_name = old.first_name or (old.flow if old.flow != self.name else "")
-        declaration = replace(self.declaration(shards, {*old.retired, *gone, *left_behind}), first_name=first_name)
+        declaration = replace(
+            self.declaration(shards, {*old.retired, *gone, *left_behind}), first_name=first_name, origin=old.origin, imported=old.imported
+        )
         found = difference(old, declaration)
         fresh = [node for node, _ in self._states() if name_of(node) in found.fresh]
         every = frozenset(shard_ranges(shards))
@@ -101,9 +103,10 @@ class Program:
         return ProgramChange(
             declaration, found, targets, {trace: every for node in upstream_of_them for trace in traces_of(node)},
             frozenset(node.name for node in upstream_of_them if isinstance(node, SourceNode)), sinks,
-            bool({trace for node in upstream_of_them for trace in traces_of(node)} & set(self._stepwise())),
+            bool({trace for node in upstream_of_them for trace in traces_of(node)} & set(self._stepwise())) or bool(old.origin),
             doubts={name_of(node): reason for node in fresh if (reason := _doubt(node, fresh))},
             recorded=tuple(node.name for node in upstream_of_them if isinstance(node, Operator) and is_recorded(node)),
+            bare=tuple(name_of(node) for node in fresh if old.origin and reads_past(node, old.imported)),
         )  # fmt: skip
 
     def picture(self) -> Picture:

@@ -68,7 +68,8 @@ class Rehearsal:
 def _newest(program: Program, image: Image) -> Opened:
     """The newest epoch with input; without any where there is none, or much."""
     for epoch in sorted(image.opened, reverse=True):
-        slices = {name: slice for name, slice in image.opened[epoch].slices.items() if name in program.sources}
+        opened = image.opened[epoch]
+        slices = {name: slice for name, slice in opened.slices.items() if name in program.sources and not opened.origin}
         if slices and sum(program.sources[name].weight(slice) for name, slice in slices.items()) <= MOST_BYTES:
             return Opened(LATER, image.opened[epoch].at, slices, {})
     return Opened(LATER, 0.0, {}, {})

@@ -32,7 +32,7 @@ from nosync.tiers.host import HostTier
 class ProgramChange:
     """A program that is to take over. `targets` are the traces and shards without state, `upstream` those and all they are computed from;
     `sources` feed them, `sinks` are those without a past. `doubts` say why operators cannot begin empty, `recorded` ones of `upstream`
-    cannot be computed again.
+    cannot be computed again, `bare` ones without the input from before the flow's state was imported.
     """
 
     declaration: Declared
@@ -44,6 +44,7 @@ class ProgramChange:
     stepwise: bool
     doubts: Mapping[str, str]
     recorded: tuple[str, ...] = ()
+    bare: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,11 @@ def check_possible(change: ProgramChange, on_change: OnChange, image: Image) -> 
         raise Invalid(
             f'"{base(change.recorded[0])}" is not deterministic: neither it nor what is new behind it can be computed again',
             hint='Pass on_change="discard", or start on a new home.',
+        )
+    if on_change == "rebuild" and change.bare:
+        raise Invalid(
+            f'"{base(change.bare[0])}" cannot be rebuilt: of what came before the import only the imported state is there',
+            hint='Pass on_change="discard" to let it begin empty, or start on a new home with all input.',
         )
     if on_change == "discard" and change.doubts:
         name, reason = next(iter(change.doubts.items()))

@@ -25,12 +25,12 @@ from nosync.model.arguments import did_you_mean
 from nosync.model.columns import DIFF
 from nosync.model.duration import microseconds
 from nosync.model.errors import Invalid, Unavailable, Unreadable
-from nosync.model.source import Marks, Slice, Taken
+from nosync.model.source import Marks, Position, Slice, Taken
 from nosync.model.store import checked
 from nosync.sources.cleaning import Cleaning, cleaning_of
 from nosync.sources.csv_task import content_of, is_text
 from nosync.sources.footers import Footer, footer_of
-from nosync.sources.listing import Entry, facts, new_entries, shown, unnamable
+from nosync.sources.listing import Entry, facts, name_below, new_entries, shown, unnamable
 from nosync.sources.options import check_options
 from nosync.sources.place import Place, format_said_by, place_of
 from nosync.sources.plain_csv import PlainCsv
@@ -146,7 +146,19 @@ class Files:
 
     def marks(self, slice: Slice) -> list[str]:
         """The names of its files, since no file is taken twice, and their facts, since none may change."""
-        return [entry[0] for entry in slice["files"]] + [_facts(Entry(*entry)) for entry in slice["files"] + slice.get("changed", [])]
+        taken = slice["files"] + slice.get("before", [])
+        return [entry[0] for entry in taken] + [_facts(Entry(*entry)) for entry in taken + slice.get("changed", [])]
+
+    def behind(self, position: Position) -> Slice:
+        """By the names of the files that were taken, with what they are now; of those that are gone, only the names."""
+        if position.files is None:
+            raise Invalid(f'source "{self.name}" reads files, and the query did not', hint="Let it read what the query has read.")
+        names = [name for file in position.files if (name := name_below(self.path, file)) is not None]
+        if not names and position.files:
+            words = f'source "{self.name}" reads "{self.path}", and the query has read "{position.files[0].rpartition("/")[0]}"'
+            raise Invalid(words, hint="Let the source read the folder that the query has read.")
+        known = [facts(self.path, name) or Entry(name, 0, 0) for name in names]
+        return {"files": [], "bytes": 0, "rows": 0, "plain": False, "before": [list(entry) for entry in known]}
 
     def available(self) -> Slice | None:
         chosen, footers = list[Entry](), dict[str, Footer]()

@@ -25,9 +25,9 @@ from nosync.clients.kafka import Brokers, NotThere, Offsets, Partition, settings
 from nosync.model import arguments
 from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid, Unavailable, Unreadable
-from nosync.model.source import Shaped, Slice, Taken
+from nosync.model.source import Position, Shaped, Slice, Taken
 from nosync.sources.kafka_records import PLACE, TYPES, Records
-from nosync.sources.kafka_start import Starting, starting_offsets, starts_at
+from nosync.sources.kafka_start import Starting, offsets_in, starting_offsets, starts_at
 from nosync.sources.kafka_task import Range
 from nosync.sources.kafka_values import Values, values_of
 from nosync.sources.rejection import SCHEMA, UNREAD
@@ -146,6 +146,13 @@ class Kafka:
         latest = taken.latest
         self.position = {(topic, number): end for topic, number, _, end in latest["ranges"]} if latest else {}
         self.fresh, self.looked_at, self.ends = latest is None, 0.0, {}
+
+    def behind(self, position: Position) -> Slice:
+        offsets = offsets_in(self.what, position.offset)
+        for topic in sorted(offsets):
+            if topic not in self.topics and not (self.pattern and re.fullmatch(self.pattern, topic)):
+                raise Invalid(f'{self.what} does not read topic "{topic}" of the checkpoint', hint="Let it read what the query has read.")
+        return {"ranges": [[topic, number, end, end] for topic, found in sorted(offsets.items()) for number, end in sorted(found.items())]}
 
     def allow(self, weight: int | None) -> None:
         self.allowed = None if weight is None else max(1, weight // BYTES)

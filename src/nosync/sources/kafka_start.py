@@ -1,5 +1,6 @@
 """Where reading a topic begins that was never read before."""
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -29,6 +30,14 @@ def starting_offsets(given: Any) -> Starting:
         except (AttributeError, TypeError, ValueError):
             pass
     raise Invalid(f"startingOffsets={given!r} is not understood", hint=HINT)
+
+
+def offsets_in(what: str, text: str) -> dict[str, dict[int, int]]:
+    """Offsets by topic and partition, as Spark writes them into a checkpoint."""
+    try:
+        return {topic: {int(number): int(offset) for number, offset in found.items()} for topic, found in json.loads(text).items()}
+    except (AttributeError, TypeError, ValueError):
+        raise Invalid(f"{what}: {text[:100]!r} is no offset of Kafka", hint="Say which source of the checkpoint it was.") from None
 
 
 def starts_at(begin: Starting, partitions: Sequence[Partition], brokers: Brokers) -> Offsets:

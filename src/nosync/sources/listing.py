@@ -11,6 +11,7 @@ import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from nosync.model.errors import Unavailable
 from nosync.model.source import Slice
@@ -36,6 +37,15 @@ def facts(folder: Path, name: str) -> Entry | None:
             return None
         raise
     return Entry(name, found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
+
+
+def name_below(folder: Path, address: str) -> str | None:
+    """The name of a file below the folder, of its address as Spark writes it; None where it lies elsewhere."""
+    path = os.path.normpath(unquote(urlsplit(address).path))
+    for base in (folder.absolute(), folder.resolve()):
+        if path.startswith(f"{str(base).rstrip('/')}/"):
+            return os.path.relpath(path, base)
+    return None
 
 
 def entries_in(slice: Slice) -> list[Entry]:

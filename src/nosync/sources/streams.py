@@ -24,7 +24,7 @@ from nosync.bridge.streams import Described, MicroBatches, described, explained
 from nosync.model import arguments
 from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid
-from nosync.model.source import Slice, Source, Taken
+from nosync.model.source import Position, Slice, Source, Taken
 from nosync.model.store import checked
 from nosync.sources.files import FORMATS, MAX_BYTES, files
 
@@ -123,6 +123,14 @@ class SparkStream:
         self.close()
         self.place, latest = folder / "stream", taken.latest
         self.position, self.kept = (latest["end"], latest["kept"]) if latest else (None, {})
+
+    def behind(self, position: Position) -> Slice:
+        """Spark's own offsets, with what the source has kept beside them."""
+        if position.files is not None:
+            raise Invalid(f'source "{self.name}" reads no files, and the query did', hint="Let it read what the query has read.")
+        if sum(len(text) for text in position.kept.values()) > MOST_KEPT:
+            raise Invalid(f'source "{self.name}" ({self.found.format}) keeps more than {MOST_KEPT:,} bytes', hint="It cannot be continued.")
+        return {"start": position.offset, "end": position.offset, "kept": dict(position.kept)}
 
     def available(self) -> Slice | None:
         return self._asked(self._available)

@@ -27,7 +27,7 @@ from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.layers import Kind, LayerInfo
 from nosync.model.shards import shard_ranges
 from nosync.model.source import Rejecting, Slice
-from nosync.model.watermark import History, nothing_seen
+from nosync.model.watermark import History, newest, nothing_seen
 from nosync.spark.empty import empty_result
 from nosync.spark.event_time import late_counts, observed, seen_times, stamped, time_of
 from nosync.spark.failure import Job, explain
@@ -134,14 +134,16 @@ class SparkEngine:
     ) -> EpochJob:
         """The job over the input of the openings; `more`: what else there is to read in it."""
         taken, sources = self._taken(openings), self.program.sources
+        imported = {name: files for entry in openings for name, files in entry.imported.items()}
         changes: ChangesBySource = {name: partial(self._arrivals, name, openings) for name in taken}
         changes |= (self._statics() if openings[0].epoch == 1 else {}) | (more or {})
         wide = frozenset(name for name, found in taken.items() if sum(map(sources[name].weight, found)) >= self.wide_bytes)
         direct = {name: paths for name, found in taken.items() if (paths := self._direct(name, found))}
-        return EpochJob(self.setting, openings[0].epoch, openings[-1].epoch + 1, covers, changes, wide, direct, targets, seen)
+        return EpochJob(self.setting, openings[0].epoch, openings[-1].epoch + 1, covers, changes, wide, direct, targets, seen, imported)
 
     def _taken(self, openings: Sequence[Opened]) -> dict[str, list[Slice]]:
-        slices = {name: [entry.slices[name] for entry in openings if name in entry.slices] for name in self.program.sources}
+        read = [entry for entry in openings if not entry.origin]
+        slices = {name: [entry.slices[name] for entry in read if name in entry.slices] for name in self.program.sources}
         return {name: found for name, found in slices.items() if found}
 
     def _compute(self, openings: Sequence[Opened], covers: CoversOf, targets: Targets | None, seen: History) -> Outcome:
@@ -164,7 +166,8 @@ class SparkEngine:
         if targets is None:
             self.ways.note(way, sum(rows.values()), max((self.setting.lately or {}).values(), default=0), took)
         layers = tuple(receipt.layer for receipt in receipts if receipt.layer)
-        return Outcome(layers, rows, rejected, receipts, seen_times(first.observed), late_counts(first.observed), way)
+        seen_by_now = reduce(newest, [entry.seen for entry in openings], seen_times(first.observed))
+        return Outcome(layers, rows, rejected, receipts, seen_by_now, late_counts(first.observed), way)
 
     def _first(
         self, openings: Sequence[Opened], covers: CoversOf, targets: Targets | None, seen: History
@@ -186,8 +189,8 @@ class SparkEngine:
         return job, receipts, "wide"
 
     def _way(self, openings: Sequence[Opened]) -> Way:
-        """Several epochs at once, and the first one where there are tables to read, go wide."""
-        if len(openings) > 1 or (openings[0].epoch == 1 and self.program.graph.statics):
+        """Several epochs at once, and the first one where there are tables or imported state to read, go wide."""
+        if len(openings) > 1 or openings[0].origin or (openings[0].epoch == 1 and self.program.graph.statics):
             return "wide"
         pairs = [(self.program.sources[name], slice) for name, found in self._taken(openings).items() for slice in found]
         rows = rows_of([source.rows(slice) for source, slice in pairs], [source.weight(slice) for source, slice in pairs])
@@ -239,7 +242,7 @@ class SparkEngine:
 
     def _arrivals(self, name: str, openings: Sequence[Opened]) -> DataFrame:
         """The rows of a source, with the time of their arrival where it is asked for, their event time observed on the way."""
-        node, found = self.program.graph.sources[name], [entry for entry in openings if name in entry.slices]
+        node, found = self.program.graph.sources[name], [entry for entry in openings if name in entry.slices and not entry.origin]
         if node.stamp is None:
             rows = self._read(name, [entry.slices[name] for entry in found])
         else:
@@ -303,7 +306,8 @@ class SparkEngine:
         return found
 
     def _rejected_frame(self, source: Rejecting, name: str, openings: Sequence[Opened]) -> DataFrame:
-        frames = [source.rejected(self.session, entry.slices[name], entry.epoch) for entry in openings if name in entry.slices]
+        taken = [entry for entry in openings if name in entry.slices and not entry.origin]
+        frames = [source.rejected(self.session, entry.slices[name], entry.epoch) for entry in taken]
         return reduce(DataFrame.unionAll, frames)
 
 

@@ -5,7 +5,7 @@ recomputes the same bytes from immutable inputs. Nothing is recorded here: the c
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,7 @@ from nosync.graph.nodes import Node, SourceNode, ViewNode
 from nosync.graph.operators import GatheredNode, Operator, RegroupNode
 from nosync.graph.templates import Branch, Hole, Piece
 from nosync.graph.traces import traces_of, wanted_ends
-from nosync.graph.walk import behind_views, inputs, read_by, reads_rejects, stateful, timeless, upstream
+from nosync.graph.walk import behind_views, inputs, read_by, reads_rejects, stateful, timeless, up_to, upstream
 from nosync.model.columns import DIFF, GHOST, HASH, ROW, SHARD
 from nosync.model.engine import CoversOf, Targets
 from nosync.model.hash_range import HashRange
@@ -112,6 +112,7 @@ class EpochJob:
 
     `wide` says which sources bring enough rows for the fast way, `direct` which files tasks may read themselves. With `targets` only these
     traces and shards are written, and only what they need is computed: for recovery. `seen`: the event times before an epoch.
+    `imported`: by operator, the files with the state that it gets in the place of rows.
     """
 
     setting: Setting
@@ -123,6 +124,7 @@ class EpochJob:
     direct: dict[str, tuple[str, ...]] = field(default_factory=dict)
     targets: Targets | None = None
     seen: History = nothing_seen
+    imported: Mapping[str, Sequence[str]] = field(default_factory=dict)
     frames: dict[int, Java] = field(default_factory=dict)
     kept: dict[int, DataFrame] = field(default_factory=dict)
     persisted: list[DataFrame] = field(default_factory=list)
@@ -210,7 +212,15 @@ class EpochJob:
         else:
             ends = [view for view in graph.queries if view.feed is not None]
             ends += [operator for operator in graph.operators if not self.consumers.get(id(operator))]
+        ends += self._passed_by(ends)
         return [node for node in ends if (id(node) in self.setting.of_rejects) == of_rejects and self._moves(node)]
+
+    def _passed_by(self, ends: list[Node]) -> list[Node]:
+        """Operators with imported state that nothing asks for, since what reads them has such state too."""
+        asked = {id(node) for node in upstream(ends, up_to(self.imported))}
+        targets = self.targets
+        missing = [one for one in self.setting.graph.operators if one.name in self.imported and id(one) not in asked]
+        return [one for one in missing if targets is None or any(trace in targets for trace in traces_of(one))]
 
     def _end(self, node: Node) -> DataFrame:
         if isinstance(node, ViewNode):
@@ -228,6 +238,8 @@ class EpochJob:
     def _moves_by_itself(self, node: Node) -> bool:
         if isinstance(node, SourceNode):
             return node.name in self.changes
+        if isinstance(node, Operator) and node.name in self.imported:
+            return True
         return isinstance(node, Operator) and (node.time_driven or (node.row_over_nothing and not self.covers(node.trace)))
 
     def piece_changes(self, piece: Piece) -> bool:

@@ -9,6 +9,7 @@ from pyspark.sql.types import StructType
 from nosync.bridge.arrow import arrow_schema
 from nosync.graph.nodes import Node
 from nosync.graph.operators import AccumulateNode
+from nosync.spark import imports
 from nosync.spark.changes import BLOBS, NOTHING, change_schema
 from nosync.spark.steps.accumulate_task import AccumulateTask
 from nosync.spark.steps.direct_task import DirectTask
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 def step(job: "EpochJob", node: AccumulateNode) -> DataFrame:
     task, direct = _task(job, node), direct_task(job, node)
+    if node.name in job.imported:
+        return imports.groups(job, job.imported[node.name], task, _declared(node, task))
     if direct is not None:
         return _directly(job, direct, _declared(node, task))
     return accumulated(job, node, task)

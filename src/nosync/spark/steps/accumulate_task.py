@@ -48,8 +48,11 @@ class AccumulateTask:
 
     def _unpacked(self, batch: pa.RecordBatch) -> Iterator[tuple[Shard, Groups]]:
         for shard, blob in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
-            groups = pa.ipc.open_stream(blob.as_buffer()).read_next_batch()
-            yield shard, from_batch(groups, len(self.spec.keys), self.spec.best)
+            yield shard, self.groups_in(pa.ipc.open_stream(blob.as_buffer()).read_next_batch())
+
+    def groups_in(self, batch: pa.RecordBatch) -> Groups:
+        """Those that were put into the form of a layer."""
+        return from_batch(batch, len(self.spec.keys), self.spec.best)
 
     def advance_with(self, parts: list[tuple[Shard, Groups]]) -> Batches:
         """Adds the parts, all of one shard, to its state; yields the change."""

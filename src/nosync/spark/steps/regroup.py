@@ -14,6 +14,7 @@ from nosync.kernels.top import Limit, order_codes, top
 from nosync.model.columns import COUNT, GHOST, GROUP, HASH, ROW
 from nosync.model.errors import Failed
 from nosync.spark.changes import change_schema
+from nosync.spark.imports import fed
 from nosync.spark.retain import diffs, number_of_keys
 from nosync.spark.task import Batches, ShardTask, Work, emitted
 from nosync.state.canonical import canonical_bytes
@@ -28,7 +29,7 @@ def step(job: "EpochJob", node: RegroupNode) -> DataFrame:
     gathered = arrow_schema(node.gathered.schema, node.name)
     kept, _ = node.traces
     gather = GatherTask(job.work(kept, "diffs"), node.payload, gathered, node.announced, node.limit)
-    touched = job.exchange(job.rows(node.feed.piece), node).mapInArrow(gather, node.gathered.schema)
+    touched = job.exchange(fed(job, node), node).mapInArrow(gather, node.gathered.schema)
     if node.read_again:  # or each reader would gather anew
         job.persist(touched)
     job.provide(node.gathered, touched)

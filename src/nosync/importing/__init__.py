@@ -1,0 +1,1 @@
+"""Coming from a checkpoint of Structured Streaming: `nosync import`."""
