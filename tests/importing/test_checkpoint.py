@@ -59,5 +59,5 @@ def test_a_format_of_another_version_is_refused(folder):
 
 def test_a_line_that_is_no_json_is_said_with_its_file(folder):
     write(folder / "commits" / "1", "not json")
-    with pytest.raises(Invalid, match="commits.1"):
+    with pytest.raises(Invalid, match=r"commits.1"):
         read_checkpoint(folder)

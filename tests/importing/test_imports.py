@@ -1,5 +1,6 @@
 """A flow that goes on from a checkpoint answers as the stream would have, had it never stopped."""
 
+import shutil
 from decimal import Decimal
 
 import pytest
@@ -8,6 +9,7 @@ from pyspark.sql import functions as F
 import nosync as ns
 from nosync.importing.taking import carry_out, check_accepted, planned
 from nosync.model.errors import Invalid
+from nosync.runtime.starting import Starting
 from nosync.testing.rows import difference
 from tests.importing.streams import SCHEMA, put, read, run
 
@@ -116,21 +118,48 @@ def test_windows_close_as_in_the_uninterrupted_stream(spark, folder):
     assert sorted(map(tuple, out.collect())) == sorted(emitted[before:])
 
 
-def test_duplicates_stay_dropped(spark, folder):
+def test_duplicates_stay_dropped_whatever_is_lost_after_the_opening(spark, folder, monkeypatch):
+    """An import that dies before its opening is recorded is done again. After that the remote has what it takes, without any layer."""
     once = read(spark, folder / "in").dropDuplicates(["user", "item"])
     run(once, folder / "checkpoint", "append")
     flow, orders = flow_over(folder)
     flow.view("once", orders.dropDuplicates(["user", "item"]))
-    found = import_into(flow, folder)
-    assert any("price, qty, cost, paid, at of rows from before" in remark for remark in found.remarks)
+    wanted = planned(flow.program(), folder / "checkpoint")
+    assert any("price, qty, cost, paid, at of rows from before" in remark for remark in wanted.matched.remarks)
+    with monkeypatch.context() as dying:
+        dying.setattr("nosync.importing.taking.blobs_of", dies)
+        with pytest.raises(KeyboardInterrupt):
+            carry_out(wanted, folder / "home", f"file://{folder}/remote", False)
+    carry_out(wanted, folder / "home", f"file://{folder}/remote", False)
+    shutil.rmtree(folder / "home")
+    shutil.rmtree(folder / "remote" / "layers")
     add_the_rest(folder)
-    rows = go_on(flow, folder).view("once").collect()
+    with flow.start(folder / "home", remote=f"file://{folder}/remote", trigger="availableNow") as started:
+        started.awaitTermination()
+        rows = started.view("once").collect()
     assert sorted((row.user, str(row.item)) for row in rows if row.cost is None) == [
         ("ann", "pot"), ("ann", "tea"), ("bob", "pot"), ("cleo", "None"),
     ]  # fmt: skip
     assert sorted((row.user, row.item, row.cost) for row in rows if row.cost is not None) == [
         ("ann", "cup", Decimal("7.77")), ("cleo", "cup", Decimal("1.00")), ("dan", "tea", Decimal("0.01")),
     ]  # fmt: skip
+
+
+def dies(*given):
+    raise KeyboardInterrupt
+
+
+def test_an_import_that_dies_after_its_opening_is_gone_on_with(spark, folder, monkeypatch):
+    run(read(spark, folder / "in").groupBy("user").count(), folder / "checkpoint", "update")
+    flow, orders = flow_over(folder)
+    flow.view("orders_of", orders.groupBy("user").count())
+    monkeypatch.setattr(Starting, "recover", dies)
+    with pytest.raises(KeyboardInterrupt):
+        import_into(flow, folder)
+    monkeypatch.undo()
+    add_the_rest(folder)
+    rows = go_on(flow, folder).view("orders_of").collect()
+    assert {row.user: row["count"] for row in rows} == {"ann": 4, "bob": 3, "cleo": 2, "dan": 1}
 
 
 def test_what_cannot_be_carried_over_is_said_before_anything_is_written(spark, folder):

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 import nosync as ns
 from nosync.journal.taken import Marks, Taken
-from nosync.model.source import Slice
+from nosync.model.errors import Invalid
+from nosync.model.source import Position, Slice
 from nosync.sources import objects
 from nosync.store.addresses import client_of
 
@@ -70,6 +71,23 @@ def test_asking_often_does_not_put_the_next_look_off(
 def epochs(source: Any) -> list[list[str]]:
     found = iter(source.available, None)
     return [[entry[0] for entry in slice["files"]] for slice in found]
+
+
+@pytest.mark.parametrize("growing", [True, False])
+def test_objects_that_a_stream_has_read_are_not_taken_again(bucket: Bucket, source: Callable[..., Any], growing: bool) -> None:
+    bucket.put("day 1/a", "day 1/b", "day 2/c")
+    address = bucket.address.replace("memory://", "memory+again://")
+    before = source(growing=growing).behind(Position('{"logOffset":3}', (f"{address}/day%201/a", f"{address}/day%201/b")))
+    assert (before["files"], before["last"]) == ([], "day 1/b")
+    taken = tuple(entry[0] for entry in before["before"])
+    assert epochs(source(before, taken, growing=growing)) == [["day 2/c"]]
+
+
+def test_a_stream_over_another_bucket_is_not_gone_on_from(source: Callable[..., Any]) -> None:
+    with pytest.raises(Invalid, match='does not read "memory://another/day", as the query has'):
+        source().behind(Position('{"logOffset":3}', ("memory://another/day/a",)))
+    with pytest.raises(Invalid, match="reads files, and the query did not"):
+        source().behind(Position("17"))
 
 
 def test_growing_names_are_taken_in_their_order_whatever_their_times(bucket: Bucket, source: Callable[..., Any]) -> None:

@@ -141,6 +141,10 @@ class Files:
         """Names that were taken are asked for as they are met in the folder, so that a long past costs nothing."""
         self.past, self.seen, self.latest, self.skipped, self.plain = taken.marks, set(), {}, taken.skipped, None
 
+    def _name_of(self, address: str) -> str | None:
+        """What it calls a file that Spark has read; None for one that is nothing of its own."""
+        return name_below(self.path, address)
+
     def allow(self, weight: int | None) -> None:
         self.allowed = weight
 
@@ -153,9 +157,9 @@ class Files:
         """By the names of the files that were taken, with what they are now; of those that are gone, only the names."""
         if position.files is None:
             raise Invalid(f'source "{self.name}" reads files, and the query did not', hint="Let it read what the query has read.")
-        names = [name for file in position.files if (name := name_below(self.path, file)) is not None]
+        names = [name for file in position.files if (name := self._name_of(file)) is not None]
         if not names and position.files:
-            words = f'source "{self.name}" reads "{self.path}", and the query has read "{position.files[0].rpartition("/")[0]}"'
+            words = f'source "{self.name}" does not read "{position.files[0].rpartition("/")[0]}", as the query has'
             raise Invalid(words, hint="Let the source read the folder that the query has read.")
         known = [facts(self.path, name) or Entry(name, 0, 0) for name in names]
         return {"files": [], "bytes": 0, "rows": 0, "plain": False, "before": [list(entry) for entry in known]}

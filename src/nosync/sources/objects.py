@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import obstore
 from obstore.exceptions import BaseError
@@ -27,7 +28,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from nosync.model.errors import Invalid, Unavailable, Unreadable
-from nosync.model.source import Slice, Taken
+from nosync.model.source import Position, Slice, Taken
 from nosync.model.store import checked
 from nosync.sources.cleaning import Cleaning
 from nosync.sources.files import FORMATS, Files
@@ -115,6 +116,16 @@ class ObjectFiles(Files):
             for name in self.lately.pop(0):
                 (self.path / checked(name)).unlink(missing_ok=True)
         return found | {"etags": {name: self.fetched.pop(name)[1] for name in names}, "last": self.last}
+
+    def behind(self, position: Position) -> Slice:
+        found = super().behind(position)
+        return found | {"etags": {}, "last": max((name for name, _, _ in found["before"]), default="")}
+
+    def _name_of(self, address: str) -> str | None:
+        """Whatever the scheme is called: Spark says s3a."""
+        found, own = urlsplit(address), urlsplit(self.address)
+        path, prefix = unquote(found.path), f"{own.path.rstrip('/')}/"
+        return path.removeprefix(prefix) if found.netloc == own.netloc and path.startswith(prefix) else None
 
     def _old_enough(self, entries: list[Entry]) -> list[Entry]:
         """Names that grow go by name, up to the first that was changed lately: `last` passes over none."""
