@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from nosync.journal.entries import Computed, Entry, Merged, Opened, Released, Restored, Skipped, Trimmed
+from nosync.journal.entries import Computed, Entry, Merged, Opened, Released, Restored, Skipped, TakenOver, Trimmed
 from nosync.journal.image import Image, fold
+from nosync.model.identifiers import NO_EPOCH, Epoch
 from nosync.model.layers import LayerInfo
 from nosync.model.shards import shard_ranges
 from nosync.recovery.plan import Plan, Shape, plan
@@ -22,12 +23,16 @@ def layer(trace: str, shard: int, lower: int, upper: int | None = None) -> Layer
 
 def history(epochs: int, *more: Entry, files: bool = False) -> Image:
     """Operator a feeds b feeds the sink; every epoch changes two shards of each, and one of the sink."""
+    return fold([*entries_of(epochs, files), *more])
+
+
+def entries_of(epochs: int, files: bool = False) -> list[Entry]:
     entries: list[Entry] = []
     for epoch in range(1, epochs + 1):
         layers = tuple(layer(trace, shard, epoch) for trace in ("a", "b") for shard in (0, 1))
         entries.append(Opened(epoch, 0.0, {"s": {}}, {f"input/{epoch}": "mark"} if files else {}))
         entries.append(Computed(epoch, (*layers, layer("out", 0, epoch)), {}, {}))
-    return fold([*entries, *more])
+    return entries
 
 
 def planned(image: Image, home: set[str], remote: set[str] | None = None, shape: Shape = SHAPE) -> Plan | None:
@@ -101,6 +106,29 @@ UNSURE = Shape(
     {"a": frozenset(["a"]), "emitted": frozenset(["a", "emitted"]), "b": frozenset(["emitted", "b"])}, {"b": "sink"},
     stepwise=frozenset(["a", "emitted"]), unrepeatable=frozenset(["a", "emitted"]), records=frozenset(["emitted"]),
 )  # fmt: skip
+
+
+def imported(epochs: int) -> Image:
+    """The first epoch is imported state, of a and of b; no trace has anything before it."""
+    first = Opened(Epoch(1), 0.0, {"s": {}}, {"input/~imported/1": "mark"}, "a checkpoint", {"a": ["input/~imported/1"]})
+    begun = TakenOver(NO_EPOCH, (), {"a": Epoch(1), "b": Epoch(1)}, False, {})
+    return fold([*(first if entry == Opened(Epoch(1), 0.0, {"s": {}}, {}) else entry for entry in entries_of(epochs)), begun, DELIVERED])
+
+
+def test_from_imported_state_on_epochs_are_recomputed_one_by_one() -> None:
+    """What it changes in b is in the state that was imported for b: in one job with later epochs it would count twice."""
+    image = imported(3)
+    there = everything(image) | {"input/~imported/1"}
+    found = planned(image, there - {f"b/0/{epoch}-{epoch + 1}" for epoch in (1, 2, 3)})
+    assert found is not None and [(job.first, job.last) for job in found.jobs] == [(1, 1), (2, 2), (3, 3)]
+    assert all({*job.targets} == {"a", "b"} for job in found.jobs)
+    later = planned(image, there - {"b/0/2-3", "b/0/3-4"})
+    assert later is not None and [(job.first, job.last) for job in later.jobs] == [(2, 3)]
+
+
+def test_no_way_leads_back_behind_imported_state() -> None:
+    image = imported(1)
+    assert planned(image, everything(image) - {"a/0/1-2"}) is None
 
 
 def unsure(doubted: set[str], gone: set[str], *more: Entry, epochs: int = 3) -> Plan | None:
