@@ -38,8 +38,10 @@ def import_checkpoint(
     if home is None or dry_run:
         return
     check_accepted(found, accept_losses)
-    epoch = carry_out(found, home.expanduser(), remote, emitted, shards)
-    click.echo(f"imported as epoch {epoch}. Go on with: nosync run {file} --home {home}")
+    whole = carry_out(found, home.expanduser(), remote, emitted, shards)
+    if not whole:
+        click.echo("the remote, or a sink, has yet to get it: the next run sees to that")
+    click.echo(f"imported as epoch 1. Go on with: nosync run {file} --home {home}")
 
 
 def _show(checkpoint: Path, found: Import) -> None:

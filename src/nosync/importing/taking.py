@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from nosync.duties.tending import Tending
 from nosync.importing.checkpoint import Checkpoint, read_checkpoint
 from nosync.importing.converting import blobs_of
 from nosync.importing.matching import Matched, matched
 from nosync.importing.stored import stored_in
 from nosync.journal.entries import Opened, TakenOver
 from nosync.journal.names import IMPORTED
-from nosync.model.errors import Conflict, Invalid
+from nosync.model.errors import Conflict, Invalid, NosyncError
 from nosync.model.identifiers import NO_EPOCH, Epoch
 from nosync.model.run import this_process
 from nosync.model.slices import as_recorded
@@ -35,6 +36,7 @@ from nosync.store.objects import open_remote
 
 FIRST = Epoch(1)
 FILE_BYTES = 64 << 20
+DRAIN_SECONDS = 60.0
 Say = Callable[[str], None]
 
 
@@ -62,9 +64,9 @@ def check_accepted(wanted: Import, accepted: bool) -> None:
         )
 
 
-def carry_out(wanted: Import, home: Path, remote: str | None, emitted: bool, shards: int | None = None) -> Epoch:
+def carry_out(wanted: Import, home: Path, remote: str | None, emitted: bool, shards: int | None = None) -> bool:
     """Begins the flow on a new home, and computes the epoch that the imported state is. `emitted`: what sinks write to has what the stream
-    has emitted so far, so they get nothing of it.
+    has emitted so far, so they get nothing of it. Whether every tier and every sink has the epoch by now; if not, the next run sees to it.
     """
     bucket = open_remote(remote) if remote else None
     chain = check_start(wanted.program, LocalDisk(home.absolute()), bucket, shards, "refuse", False, this_process(time.time()).boot)
@@ -80,8 +82,7 @@ def carry_out(wanted: Import, home: Path, remote: str | None, emitted: bool, sha
         stepping = starting.recover()
         closing.callback(stepping.close)
         stepping.step()
-        _until_idle(stepping)
-        return starting.image.epoch
+        return _brought_behind(stepping)
 
 
 def _open(wanted: Import, starting: Starting, emitted: bool) -> None:
@@ -118,8 +119,14 @@ def _written(disk: LocalDisk, blobs: Iterator[bytes]) -> Iterator[tuple[str, str
         yield name, fingerprint(content)
 
 
-def _until_idle(stepping: Stepping) -> None:
-    """Until the epoch is on every tier and with every sink."""
-    duties = list(stepping.upkeep.duties().values())
-    while any(duty() for duty in duties):
-        pass
+def _brought_behind(stepping: Stepping) -> bool:
+    """All that goes on behind a run, until every tier and every sink has the epoch."""
+    failed: list[NosyncError] = []
+    tending = Tending(stepping.journal, stepping.upkeep, failed.append)
+    try:
+        whole = tending.drain(DRAIN_SECONDS)
+    finally:
+        tending.stop()
+    if failed:
+        raise failed[0]
+    return whole
