@@ -217,6 +217,8 @@ class EpochJob:
 
     def _passed_by(self, ends: list[Node]) -> list[Node]:
         """Operators with imported state that nothing asks for, since what reads them has such state too."""
+        if not self.imported:
+            return []
         asked = {id(node) for node in upstream(ends, up_to(self.imported))}
         targets = self.targets
         missing = [one for one in self.setting.graph.operators if one.name in self.imported and id(one) not in asked]
