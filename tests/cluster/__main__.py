@@ -16,6 +16,7 @@ def main() -> int:
     parser.add_argument("--only", choices=KINDS, action="append", help="these kinds alone; may be repeated")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=3)
+    parser.add_argument("--home", choices=("apart", "shared"), default="apart", help="whether workers see the home of the flow")
     options = parser.parse_args()
     if reason := impossible():
         print(f"left out: there can be no network namespaces here: {reason}")
@@ -25,8 +26,9 @@ def main() -> int:
     order = [kinds[number % len(kinds)] for number in range(options.faults)]
     chance.shuffle(order)
     shared = Path(tempfile.mkdtemp(prefix="nosync cluster "))
-    print(f"{len(order)} faults on {options.workers} workers, seed {options.seed}, in {shared}", flush=True)
-    print(summary(suffer(shared / "shared", order, options.seed, options.workers)))
+    seen = "who do not see the home" if options.home == "apart" else "who see the home"
+    print(f"{len(order)} faults on {options.workers} workers {seen}, seed {options.seed}, in {shared}", flush=True)
+    print(summary(suffer(shared / "shared", order, options.seed, options.workers, options.home == "apart")))
     return 0
 
 

@@ -1,6 +1,7 @@
 """Spark's standalone cluster over such a network: a master, workers, and drivers of the flow of `orders`, one of which stands by.
 
-All see one shared folder, as executors must today. Whatever is started here is ended here, by process.
+All see one folder, with the input and what goes out. Where the home lies apart, it is in a part of that which workers do not see: they have
+a mount of their own there. Whatever is started here is ended here, by process.
 """
 
 import os
@@ -29,6 +30,7 @@ MEMORY = "512m"
 CORES = 2  # of a driver's: one worker more than that, so that who stands by has an executor too
 SLOW_SHARE = 0.25  # of the time that a slowed worker runs
 SLICE_SECONDS = 0.2
+HIDE = 'mount -t tmpfs -o size=1m tmpfs "$1" && shift && exec "$@"'
 SETTINGS = {
     "spark.cores.max": str(CORES),
     "spark.executor.memory": MEMORY,
@@ -98,15 +100,17 @@ class Machine:
 
 @dataclass
 class Cluster:
-    """`shared` is seen by all under the same path."""
+    """`shared` is seen by all under the same path; but for the home, where that lies `apart`."""
 
     network: Network
     shared: Path
     workers: int = 3
+    apart: bool = True
     machines: list[Machine] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         (self.shared / "in").mkdir(parents=True)
+        self.home.parent.mkdir()
         self.master = self._machine(10, "master")
         self.pool = [self._machine(11 + number, f"worker {number}") for number in range(self.workers)]
         self.drivers = [self._machine(1 + number, f"driver {number}") for number in range(2)]
@@ -133,7 +137,12 @@ class Cluster:
     def start_worker(self, worker: Machine) -> None:
         folder = self.shared / worker.name
         options = ["--host", worker.node.address, "-c", "1", "-m", MEMORY, "-d", str(folder), "--webui-port", "0"]
-        worker.start([*_spark("worker.Worker"), *options, self.url])
+        worker.start([*self._without_home(), *_spark("worker.Worker"), *options, self.url])
+
+    def _without_home(self) -> list[str]:
+        """What a command is put behind that shall not see the home."""
+        hide = ["unshare", "--mount", "--propagation", "private", "sh", "-c", HIDE, "sh", str(self.home.parent)]
+        return hide if self.apart else []
 
     def start_driver(self, driver: Machine, standby: bool = False) -> None:
         command = [sys.executable, "-m", "tests.crash.host_driver", self.url, str(self.home.parent), str(self.shared), self.remote]

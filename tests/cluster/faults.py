@@ -120,10 +120,10 @@ class Faults:
         seen.check([max(files)], files, frozenset())
 
 
-def suffer(shared: Path, kinds: list[str], seed: int, workers: int = 3) -> Faults:
+def suffer(shared: Path, kinds: list[str], seed: int, workers: int = 3, apart: bool = True) -> Faults:
     """These faults in this order, and an undisturbed end."""
     with Network() as network:
-        cluster = Cluster(network, shared, workers)
+        cluster = Cluster(network, shared, workers, apart)
         try:
             faults = Faults(cluster, random.Random(seed))
             faults.begin()

@@ -78,7 +78,7 @@ class Compactor:
         """One layer that only the remote has. What is damaged there is of use to nobody."""
         if self.missing is None:
             image = self.journal.snapshot()[0]  # before it is looked what is there: what comes meanwhile is not missing
-            there = self.disk.sizes(LAYERS)
+            there = self.disk.sizes(LAYERS).keys() | self._unsynced()  # what is not synced is on its way
             self.missing = {layer.path: layer for layer in image.layers() if layer.path not in there}
         placed = self.shipper.placed if self.shipper is not None else set[str]()
         name = next((name for name in sorted(self.missing) if name in placed), None)

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import dropwhile, islice
 from queue import Empty, SimpleQueue
 from typing import IO
 
@@ -31,17 +31,21 @@ from nosync.tiers.background import close_pipes, spawn
 
 Expiries = Mapping[TraceName, Expiry]
 NO_EXPIRIES: Expiries = {}
+IsComing = Callable[[LayerInfo], bool]
 FEW = 3  # layers more or fewer in a range do not call for a look
 AT_ONCE = 4  # orders of a kind that are given together: none of them waits for an epoch to end
 
 
 class Merger:
-    """One merging process for one home. Merges of different traces follow one another, the longest cover first."""
+    """One merging process for one home. Merges of different traces follow one another, the longest cover first. `is_coming`: whether a
+    layer is on its way, where others write them.
+    """
 
     def __init__(
-        self, home: str, flow: str, run: str, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES
-    ) -> None:
-        self._unmerged, self._due = unmerged, DueMerges(unmerged, expiries)
+        self, home: str, flow: str, run: str, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES,
+        is_coming: IsComing | None = None,
+    ) -> None:  # fmt: skip
+        self._unmerged, self._due = unmerged, DueMerges(unmerged, expiries, is_coming)
         self._arguments = (home, flow, run)
         self._done: SimpleQueue[str] = SimpleQueue()
         self._process: subprocess.Popen[str] | None = None
@@ -136,6 +140,14 @@ class Merger:
             for layer in self.collect():
                 record(layer)
 
+    def finish(self, record: Callable[[LayerInfo], None]) -> None:
+        """Waits for the merges under way: none is begun."""
+        while self.busy:
+            with suppress(Empty):  # killed meanwhile
+                self._done.put(self._done.get(timeout=1.0))
+            for layer in self.collect():
+                record(layer)
+
     def close(self) -> None:
         """A merge under way is given up: its inputs are all still there."""
         if self._process is not None:
@@ -146,11 +158,14 @@ class Merger:
 class DueMerges:
     """The merges that shorten the covers of shards. What a trace has to merge is looked for again only when its cover is another one.
 
-    Outputs of sinks stay epoch by epoch: they are `unmerged`. What earlier shards have left is merged into layers of today's.
+    Outputs of sinks stay epoch by epoch: they are `unmerged`. What earlier shards have left is merged into layers of today's, and what has
+    yet to arrive (`is_coming`) is left out.
     """
 
-    def __init__(self, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES) -> None:
-        self._unmerged, self._expiries = unmerged, expiries
+    def __init__(
+        self, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES, is_coming: IsComing | None = None
+    ) -> None:
+        self._unmerged, self._expiries, self._is_coming = unmerged, expiries, is_coming
         self._known: _Known = {}
         self._shards = 0
 
@@ -166,10 +181,11 @@ class DueMerges:
     def _looked_at(self, known: "_Known", image: Image, trace: TraceName) -> tuple[Covers, list["_Due"]]:
         """What is due of a trace, and the covers that say so: an image never changes covers, it has others in their place."""
         covers = image.newest[trace]
-        before = known.get(trace)
-        if before is not None and before[0] is covers:
+        before, is_coming = known.get(trace), self._is_coming
+        if before is not None and before[0] is covers and is_coming is None:
             return before
-        return covers, list(_due_in(image, covers)) if trace not in self._unmerged else []
+        there = covers if is_coming is None else {held: _arrived(layers, is_coming) for held, layers in covers.items()}
+        return covers, list(_due_in(image, there)) if trace not in self._unmerged else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,10 +214,15 @@ def _due_in(image: Image, covers: Covers) -> Iterator[_Due]:
 
 
 def due_merges(
-    image: Image, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES
+    image: Image, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES, is_coming: IsComing | None = None
 ) -> list[list[dict[str, object]]]:
     """All that there are, looked for once."""
-    return DueMerges(unmerged, expiries).orders(image)
+    return DueMerges(unmerged, expiries, is_coming).orders(image)
+
+
+def _arrived(layers: Sequence[LayerInfo], is_coming: IsComing) -> tuple[LayerInfo, ...]:
+    """Without the newest, which are on their way: layers arrive in the order of their epochs."""
+    return tuple(dropwhile(is_coming, layers))
 
 
 def _merges(image: Image, chosen: Sequence[Level], bottom: bool, expiry: Expiry | None) -> list[dict[str, object]]:

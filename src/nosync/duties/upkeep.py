@@ -29,6 +29,7 @@ from nosync.model.retention import EVERY_EPOCH, Hold, Retention, boundary, pin_h
 from nosync.model.safety import Failure, Standing
 from nosync.model.sink import Outlet, Terms
 from nosync.model.store import Disk, Remote, Uploader
+from nosync.peers.arrivals import Arrivals
 from nosync.tiers.host import HostTier
 from nosync.tiers.leases import Leases
 from nosync.tiers.site import LayerShipper, RecordShipper
@@ -43,7 +44,7 @@ STOOD_BY_SECONDS = 1.0  # layers wait no longer where somebody would have to com
 
 class Upkeep:
     """The duties of one run: `policy` says which. `uploader` brings layers to the remote; without one, the remote's own `upload` does.
-    `verify` reads a layer that came from the remote.
+    `verify` reads a layer that came from the remote. `arrivals`: what tasks write on hosts that do not see the home.
     """
 
     def __init__(
@@ -66,7 +67,9 @@ class Upkeep:
         now: Callable[[], float] = time.time,
         stood_by: Callable[[], bool] = lambda: False,
         verify: Callable[[LayerInfo], bool] = lambda layer: True,
+        arrivals: Arrivals | None = None,
     ) -> None:
+        self.arrivals = arrivals
         self.clock, self.now, self.retention, self.stood_by = clock, now, retention, stood_by
         self.journal, self.disk, self.remote = journal, disk, remote
         self.policy, self.meter = policy, Meter(Pace.from_bytes(disk.read(PACE)))
@@ -88,7 +91,8 @@ class Upkeep:
     def _build_tiers(self, wanted: Mapping[Failure, Tier], uploader: Uploader | None) -> None:
         """What brings state to the tiers that the policy asks for."""
         host, site = wanted.get("host"), wanted.get("site")
-        self.host = HostTier(self.journal, self.disk, host.layers) if host is not None else None
+        arrived = self.arrivals.reached if self.arrivals is not None else None
+        self.host = HostTier(self.journal, self.disk, host.layers, arrived) if host is not None else None
         self.records: RecordShipper | None = None
         self.layers: LayerShipper | None = None
         self.recover_within = site.recover_within if site is not None else None
@@ -98,17 +102,21 @@ class Upkeep:
             self.patience = site.patience_seconds
             few = (site.most_layers, uploader, site.patience_seconds)
             self.layers = LayerShipper(self.journal, self.disk, self.remote, *few, meter=self.meter)
+            self.layers.is_coming = self.arrivals.is_coming if self.arrivals is not None else self.layers.is_coming
 
     def duties(self) -> dict[str, Duty]:
         """By name; each tier has one or two, each sink its own: none waits for another."""
         host: dict[str, Duty] = {"host": self.host.step} if self.host is not None else {}
+        if self.arrivals is not None:
+            host["arrivals"] = self.arrivals.step
         sinks: dict[str, Duty] = {f"sink {sink}": partial(self.releaser.step, sink) for sink in self.releaser.sinks}
         site = {"records": self.records, "layers": self.layers}
         return {**host, **sinks, "tidy": self.tidy, **{name: shipper.step for name, shipper in site.items() if shipper is not None}}
 
     def standings(self) -> list[Standing]:
         """The tiers, from the nearest to the farthest."""
-        found = [replace(self.host.standing(), problem=self.troubles.problem("host"))] if self.host is not None else []
+        found = [replace(self.arrivals.standing(), problem=self.troubles.problem("arrivals"))] if self.arrivals is not None else []
+        found += [replace(self.host.standing(), problem=self.troubles.problem("host"))] if self.host is not None else []
         if self.records is not None:
             site = self.layers.standing(self.records) if self.layers is not None else self.records.standing()
             found.append(replace(site, problem=self.troubles.problem("records", "layers")))

@@ -41,7 +41,7 @@ from nosync.state.partial_layer import opened
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
 from nosync.tiers.leases import HeldLease
-from nosync.tiers.placed import on_remote
+from nosync.tiers.placed import in_home, on_remote
 
 HOMES = "Give the folder that was passed as home= when the flow was started."
 
@@ -122,7 +122,7 @@ class Home:
         return status_as_html(self.status, str(self.path), rows)
 
     def _at_home(self, chain: Chain) -> tuple[Image, dict[str, Epoch]]:
-        image = chain.image()
+        image = in_home(chain.image(), self.disk)
         safe = recorded_safe(image, self.disk, chain, lambda number: [record for record in chain.records if record.number > number])
         return image, safe
 

@@ -36,6 +36,7 @@ NUMBERED = re.compile(r"runs/[0-9]{8,12}|journal/records/[0-9]{16}|journal/(segm
 LAYER = re.compile(
     r"layers/[^/]+/(?P<range>[0-9a-f]+-[0-9a-f]+)/(?P<lower>\d+)-(?P<upper>\d+)-(?P<generation>\d+)\.[0-9a-f]+-[0-9a-f]+\.arrow"
 )
+LEFT_RECEIPTS = re.compile(r"[0-9]+\.[0-9a-f]+-[0-9a-f]{8}")
 LONGEST = 100
 ESCAPE = re.compile(r"%[0-9A-F]{2}")
 PLAIN = re.compile(r"[a-z0-9_%-]([a-z0-9_.%-]*[a-z0-9_%-])?")

@@ -15,6 +15,7 @@ from nosync.model.source import (
     Continuing,
     Counted,
     DirectlyReadable,
+    Fetching,
     InFolder,
     Joinable,
     Lagging,
@@ -96,6 +97,7 @@ class BoundSource:
     acknowledge: Callable[[Slice], None] = _nothing_to_do
     reopen: Callable[[Slice, Mapping[str, str]], Slice] = _as_it_is
     folder: Callable[[], str] = _nowhere
+    fetches_into: Callable[[], str] = _nowhere
     close: Callable[[], None] = _nothing_held
     lag: Callable[[], dict[str, int]] = _unmeasured
     read_once: bool = False
@@ -150,6 +152,7 @@ def bound(source: Source) -> BoundSource:
         acknowledge=source.acknowledge if isinstance(source, ReadOnce) else _nothing_to_do,
         reopen=source.reopen if isinstance(source, Reopenable) else _as_it_is,
         folder=source.folder if isinstance(source, InFolder) else _nowhere,
+        fetches_into=source.fetches_into if isinstance(source, Fetching) else _nowhere,
         close=source.close if isinstance(source, Closing) else _nothing_held,
         lag=source.lag if isinstance(source, Lagging) else _unmeasured,
         read_once=isinstance(source, ReadOnce),

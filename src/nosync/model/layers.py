@@ -10,6 +10,7 @@ from zlib import crc32
 
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName
+from nosync.model.places import HOME, Place, is_place
 from nosync.model.store import is_own_name
 
 Kind = Literal["upserts", "diffs"]
@@ -24,7 +25,7 @@ class LayerInfo:
     that is kept (see `retention.Kept`), but for those `blind`: from the first of each pair on, up to before the second. It may begin with
     epochs that changed nothing: `first` is the first that did. `until` is set where a cover takes only the epochs before that; it is not
     recorded. `leaves` tells the leaf layers that it was made of (see `leaves_of`). Nothing of the trace lies before a layer that is said
-    to be at its `bottom`.
+    to be at its `bottom`. `place`: where it was written, if not in the home (see `places`).
     """
 
     trace: TraceName
@@ -42,6 +43,7 @@ class LayerInfo:
     leaves: int = 0
     bottom: bool = False
     until: Epoch = NO_EPOCH
+    place: Place = HOME
 
     @property
     def begin(self) -> Epoch:
@@ -60,7 +62,8 @@ class LayerInfo:
     def to_json(self) -> dict[str, Any]:
         facts = {name: getattr(self, name) for name in ("trace", "lower", "upper", "kind", "path", "rows", "bytes", "checksum")}
         versioned = {"versions": self.versions, "blind": self.blind, "first": self.first, "leaves": self.leaves} if self.versions else {}
-        return {**facts, "range": str(self.range), **versioned} | ({"bottom": True} if self.bottom else {})
+        rest = ({"bottom": True} if self.bottom else {}) | ({"place": self.place} if self.place else {})
+        return {**facts, "range": str(self.range), **versioned, **rest}
 
     @staticmethod
     def from_json(entry: dict[str, Any]) -> "LayerInfo":
@@ -73,6 +76,8 @@ class LayerInfo:
             raise ValueError(f"no layer has the numbers {numbers}")
         if layer.kind not in ("upserts", "diffs") or type(layer.bottom) is not bool or not is_own_name(layer.path):
             raise ValueError(f"no layer has the name {layer.path!r}")
+        if layer.place != HOME and not is_place(layer.place):
+            raise ValueError(f"no layer lies at {layer.place!r}")
         if not type(layer.trace) is type(layer.checksum) is str:
             raise ValueError(f"no layer has the name {layer.path!r}")
         return layer

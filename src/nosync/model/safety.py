@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber
 
-Failure = Literal["process", "host", "site"]
+Failure = Literal["process", "executor", "host", "site"]
 Release = Literal["computed", "safe"]
 
 
@@ -39,12 +39,16 @@ class Standing:
 
 
 def safe_points(computed: Epoch, tiers: Iterable[Standing]) -> dict[str, Epoch]:
-    """By kind of failure, the newest epoch that survives it. A worse failure never has a newer one."""
+    """By kind of failure, the newest epoch that survives it. A worse failure never has a newer one. Where executors keep layers, they end
+    with the driver's process: that is no better than losing one of them.
+    """
     points: dict[str, Epoch] = {"process": computed}
     newest = computed
     for tier in tiers:
         newest = min(newest, tier.epoch)
         points[tier.survives] = newest
+        if tier.survives == "executor":
+            points["process"] = newest
     return points
 
 

@@ -164,6 +164,14 @@ class InFolder(Protocol):
 
 
 @runtime_checkable
+class Fetching(Protocol):
+    """Brings what it reads into the home, where tasks read it: executors must see that."""
+
+    def fetches_into(self) -> str:
+        """The folder in the home. Asked after `start`."""
+
+
+@runtime_checkable
 class DirectlyReadable(Protocol):
     """Has Parquet files that tasks may read columns from without Spark."""
 
@@ -248,6 +256,6 @@ class Continuing(Protocol):
 
 ABILITIES = (
     Counted, Weighed, Limited, Marked, Trimmable, ReadOnce, Tabular, Rejecting, Reopenable, InFolder, DirectlyReadable, Joinable, Ordered,
-    Shaping, Keyed, Lagging, Closing, Continuing,
+    Shaping, Keyed, Lagging, Closing, Continuing, Fetching,
 )  # fmt: skip
 """All that a source may have besides."""

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
@@ -17,6 +17,7 @@ from nosync.model.errors import HANDLED, Fenced, NosyncError, user_code
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import LayerInfo
+from nosync.model.places import Sharing
 from nosync.model.sink import Identity, Sink
 from nosync.runtime.program import Program
 from nosync.spark.read import changes_frame
@@ -38,6 +39,7 @@ class LayerChanges:
     epoch: Epoch
     columns: StructType
     pieces: tuple[tuple[LayerInfo, ...], ...]
+    sharing: Sharing | None = None
 
     @property
     def empty(self) -> bool:
@@ -60,11 +62,17 @@ class LayerChanges:
 
     def frame(self) -> DataFrame:
         """An ordinary DataFrame that reads the layers when it is used."""
-        return changes_frame(self.spark, self.home, self.epoch, self.columns, self.pieces)
+        return changes_frame(self.spark, self.home, self.epoch, self.columns, self.pieces, self.sharing)
 
 
 class LayerOutlet:
-    """Hands epochs to the sinks of a program. Making one opens them all, or none. Each sink is called by one thread at a time."""
+    """Hands epochs to the sinks of a program. Making one opens them all, or none. Each sink is called by one thread at a time.
+
+    `arrived` waits until the layers of what is recorded are in the home, where executors that do not see it write them (`sharing`).
+    """
+
+    sharing: Sharing | None = None
+    arrived: Callable[[], None] = staticmethod(lambda: None)
 
     def __init__(self, program: Program, journal: Journal, home: str) -> None:
         self.program, self.journal, self.home = program, journal, home
@@ -103,10 +111,11 @@ class LayerOutlet:
 
     def deliver(self, sink: str, first: Epoch, last: Epoch) -> None:
         node = self.program.graph.sinks[sink]
+        self.arrived()
         with self.journal.lock:
             shards = self.journal.image.traces.get(node.trace, {})
             layers = {shard: _newest(shards[shard], first, last) for shard in sorted(shards)}
-        changes = LayerChanges(self.program.spark, self.home, last, node.schema, tuple(_apart(layers)))
+        changes = LayerChanges(self.program.spark, self.home, last, node.schema, tuple(_apart(layers)), self.sharing)
         hint = f"The epoch will be delivered again. {AGAIN}"
         with self._called[sink]:
             if (target := self._open.get(sink)) is None:

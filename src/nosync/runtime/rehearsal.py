@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from nosync.journal.entries import Opened
 from nosync.journal.image import Image
 from nosync.model.identifiers import Epoch
+from nosync.runtime.apart import lies_apart
 from nosync.runtime.program import Program
 from nosync.spark.engine import SparkEngine, job_group
 from nosync.store.homes import REHEARSAL
@@ -45,6 +46,8 @@ class Rehearsal:
         try:
             program.spark.sparkContext.setJobGroup(job_group(program.name), f"{program.name}, rehearsal")
             _job(program.spark, shards)
+            if lies_apart(program.spark, self.home):
+                return  # there is no folder that all tasks could write to
             engine = SparkEngine(program, str(folder), "0.rehearsal", shards)
             for engine.ways.pinned in ("narrow", "wide") * TIMES:
                 if not self._ending:

@@ -205,7 +205,7 @@ class Run:
         covers = covers_at(image, record, name, epoch, past)
         stepping.bring(covers)
         schema = self._program.graph.views[name].schema
-        return view_frame(self.spark, str(stepping.home), record, covers, stepping.shards, schema)
+        return view_frame(self.spark, str(stepping.home), record, covers, stepping.shards, schema, stepping.sharing)
 
     def changes(self, name: str, since: At = None, until: At = None) -> DataFrame:
         """What the epochs after `since` (else all) up to `until` (else the newest) have added to a view and taken from it: its columns with
@@ -218,7 +218,8 @@ class Run:
         found = home.steps(name, since, until)
         for step in found:
             home.bring(step)
-        return steps_frame(self.spark, str(home.path), home.record(name), found, self._program.graph.views[name].schema)
+        schema, sharing = self._program.graph.views[name].schema, self._loop.ready().sharing
+        return steps_frame(self.spark, str(home.path), home.record(name), found, schema, sharing)
 
     def why(self, name: str, at: At = None, most: int = 100, **values: Any) -> Why:
         """What the rows of a view with these values come from: epochs, slices of sources, and at most `most` input rows of each source, as
@@ -241,8 +242,7 @@ class Run:
 
     def _opened(self) -> Home:
         """The home as a reader sees it, with the remote behind it."""
-        stepping = self._loop.ready()
-        return Home(stepping.home, stepping.remote)
+        return self._loop.ready().opened()
 
     def keep(self, keep: Keep) -> None:
         """From now on, state stays readable as of these epochs, as in `flow.start(..., keep=)`; so it does after the next start.

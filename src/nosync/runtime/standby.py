@@ -40,7 +40,7 @@ def stand_by(
 ) -> Starting:
     """Blocks until this process leads. What speaks against that is raised at once."""
     disk, runner, log = LocalDisk(home.absolute()), this_process(time.time()), logging.getLogger(f"nosync.{program.name}")
-    chain = check_start(program, disk, remote, shards, on_change, detached, runner.boot, executors=False)
+    chain = check_start(program, disk, remote, shards, on_change, detached, runner.boot)
     watching, rehearsal = Watching(remote or disk, runner, log), Rehearsal(program, chain.image(), disk.root, log)
     try:
         while True:

@@ -32,6 +32,7 @@ from nosync.recovery.preflight import history_of
 from nosync.recovery.restore import Recovered, Report, check_recoverable, recover, unreported
 from nosync.recovery.survey import doubtful
 from nosync.recovery.suspicion import cleared, suspected
+from nosync.runtime.apart import Apart, check_apart, lies_apart, set_apart
 from nosync.runtime.change import OnChange, check_choice, check_same_flow, check_settings
 from nosync.runtime.epochs import Clock
 from nosync.runtime.outlet import LayerOutlet
@@ -41,7 +42,6 @@ from nosync.runtime.rescaling import rescale
 from nosync.runtime.stepping import Stepping
 from nosync.runtime.takeover import ProgramChange, Takeover, Taking, check_possible
 from nosync.spark.engine import WIDE_BYTES, SparkEngine
-from nosync.spark.session import check_home
 from nosync.state.layer import open_layer, verify
 from nosync.state.private import make_folder
 from nosync.store.disk import LocalDisk
@@ -69,7 +69,8 @@ def begin(
     disk = disk or LocalDisk(home.absolute())
     runner = this_process(clock())
     following = behind is not None
-    check_start(program, disk, remote, shards, on_change, detached, runner.boot, tried=following, executors=not following)
+    check_start(program, disk, remote, shards, on_change, detached, runner.boot, tried=following)
+    apart = not following and lies_apart(program.spark, disk.root)
     journal = Journal(disk, remote, runner, detached, behind)
     home, troubles = disk.root, Troubles(clock)
     leading = Leading(journal, remote or disk, runner, troubles)
@@ -85,6 +86,8 @@ def begin(
         )  # fmt: skip
         starting.start_sources()
         starting.open_sinks()
+        if apart:
+            starting.set_apart()
     return starting
 
 
@@ -100,14 +103,10 @@ def make_home(home: Path) -> None:
 
 def check_start(
     program: Program, disk: LocalDisk, remote: Remote | None, shards: int | None, on_change: OnChange, detached: bool, boot: str,
-    tried: bool = False, executors: bool = True,
+    tried: bool = False,
 ) -> Chain:  # fmt: skip
-    """Before anybody is fenced: whether this program can go on with what is there, which it gives. Makes the folder of the home.
-    `executors`: whether they see it is found out too, which takes one that is free.
-    """
+    """Before anybody is fenced: whether this program can go on with what is there, which it gives. Makes the folder of the home."""
     make_home(disk.root)
-    if executors:
-        check_home(program.spark, disk.root)
     chain = history_of(disk.root, disk, remote, detached, tried)
     found = _change(program, chain.image(), shards, on_change)
     if found is not None:
@@ -177,6 +176,7 @@ class Starting:
     troubles: Troubles
     leading: Leading
     executors_unasked: bool = False
+    apart: Apart | None = None
 
     @property
     def run(self) -> str:
@@ -185,6 +185,12 @@ class Starting:
     @property
     def image(self) -> Image:
         return self.journal.image
+
+    def set_apart(self) -> None:
+        """From here on, tasks write layers where they run."""
+        check_apart(self.program.sources, self.disk)
+        self.apart = set_apart(self.program.spark, self.journal, self.disk)
+        self.engine.setting.sharing = self.apart.sharing
 
     def start_sources(self) -> None:
         sources, base = self.program.sources, self.journal.base
@@ -198,8 +204,8 @@ class Starting:
 
     def recover(self, report: Report = unreported) -> Stepping:
         """Puts the newest state together from all tiers, lets a changed program take over, and is ready for epochs."""
-        if self.executors_unasked:
-            check_home(self.program.spark, self.home)
+        if self.executors_unasked and lies_apart(self.program.spark, self.home):
+            self.set_apart()
         recovered = self._recover(report)
         if recovered.rolled_back:
             self.start_sources()
@@ -209,7 +215,7 @@ class Starting:
         self._declare_keep()
         return Stepping(
             self.program, self.home, self.disk, self.remote, self.journal, self.engine, self.outlet, self.troubles,
-            recovered, takeover, self.clock, lambda: bool(self.leading.standbys),
+            recovered, takeover, self.clock, lambda: bool(self.leading.standbys), self.apart,
         )  # fmt: skip
 
     def _declare_policy(self) -> None:

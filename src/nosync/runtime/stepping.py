@@ -14,18 +14,23 @@ from nosync.duties.trimming import BATCH as TRIM_BATCH
 from nosync.duties.troubles import Troubles
 from nosync.duties.upkeep import Upkeep
 from nosync.graph.timed import closings, expiries
+from nosync.history.home import Home
 from nosync.journal.entries import Merged
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.model.errors import Unavailable
 from nosync.model.identifiers import NO_EPOCH, NO_RECORD
-from nosync.model.layers import Covers
+from nosync.model.layers import Covers, LayerInfo
+from nosync.model.places import Sharing
 from nosync.model.progress import Progress
 from nosync.model.source import Slice
 from nosync.model.store import Remote
+from nosync.peers.arrivals import Arrivals
 from nosync.recovery.check import is_whole
-from nosync.recovery.restore import Recovered
+from nosync.recovery.restore import Recovered, recover
+from nosync.runtime.apart import Apart
 from nosync.runtime.epochs import Clock, Epochs
+from nosync.runtime.mending import Mending
 from nosync.runtime.outlet import LayerOutlet
 from nosync.runtime.program import Program, marks_of
 from nosync.runtime.progress import NewestBytes, progress
@@ -55,6 +60,7 @@ class Stepping:
     takeover: Takeover
     clock: Clock
     stood_by: Callable[[], bool]
+    apart: Apart | None = None
 
     def __post_init__(self) -> None:
         program, graph = self.program, self.program.graph
@@ -67,13 +73,27 @@ class Stepping:
         self.upkeep = Upkeep(
             self.journal, self.disk, self.remote, sinks, self.outlet, trims, policy=program.policy, trim_batch=TRIM_BATCH,
             uploader=self.uploader, marks_of=marks_of(program.sources), troubles=self.troubles, now=self.clock,
-            stood_by=self.stood_by, verify=partial(is_whole, self.home),
+            stood_by=self.stood_by, verify=partial(is_whole, self.home), arrivals=self.arrivals,
         )  # fmt: skip
-        self.merger = Merger(str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks), expiries(graph))
+        coming = self.arrivals.is_coming if self.arrivals is not None else None
+        self.merger = Merger(str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks), expiries(graph), coming)
+        self.mending: Mending | None = None
+        if self.arrivals is not None:
+            self.mending = Mending(self.journal, self.arrivals, self._recover, lambda: self.merger.finish(self._merged))
+            self.outlet.sharing, self.outlet.arrived = self.sharing, self.arrivals.catch_up
         self.rescaling = Rescaling(self.journal, self.engine, program.scaling, self.clock)
         self._merge_from, self._merged_at = 0.0, NOTHING_MERGED  # in that state there was nothing to merge
         self._opened_at, self._newest_bytes = 0.0, NewestBytes()
         self.slices: dict[str, Slice] = {}
+
+    @property
+    def arrivals(self) -> Arrivals | None:
+        """What brings layers home that tasks write elsewhere."""
+        return self.apart.arrivals if self.apart is not None else None
+
+    @property
+    def sharing(self) -> Sharing | None:
+        return self.apart.sharing if self.apart is not None else None
 
     @property
     def run(self) -> str:
@@ -87,7 +107,14 @@ class Stepping:
         """One epoch if there is input (or one left unfinished), and its progress; None when there is nothing to do."""
         with self.rescaling.boundary:
             self.rescaling.carry_out()
-            return self._step(around)
+            if self.mending is None:
+                return self._step(around)
+            self.mending.step()
+            try:
+                return self._step(around)
+            except Unavailable as error:
+                self.mending.failed(error)
+                raise
 
     def _step(self, around: AbstractContextManager[object] | None) -> Progress | None:
         started = time.perf_counter()
@@ -113,7 +140,7 @@ class Stepping:
         """Takes what was merged meanwhile, and asks for more. A merge that failed is asked for again after a while: no epoch waits."""
         try:
             for layer in self.merger.collect():
-                self.journal.append(Merged(layer))
+                self._merged(layer)
                 self.troubles.over("merge")
         except Unavailable as error:
             self.troubles.met("merge", error)
@@ -123,11 +150,25 @@ class Stepping:
             self.merger.offer(self.image, state[1])
             self._merged_at = NOTHING_MERGED if self.merger.busy else state
 
+    def _merged(self, layer: LayerInfo) -> None:
+        self.journal.append(Merged(layer))
+
+    def _recover(self) -> Recovered:
+        """In the middle of the run: nothing in the home is in doubt."""
+        whole = partial(is_whole, self.home)
+        return recover(self.journal, self.disk, self.remote, self.engine, self.program.shape(), whole, frozenset())
+
     def bring(self, covers: Covers) -> None:
-        """After a loss, layers of the past lie on the remote alone until somebody asks for them."""
+        """After a loss, layers of the past lie on the remote alone until somebody asks for them. What is on its way home is not lost."""
         for layer in [layer for found in covers.values() for layer in found]:
-            if self.remote is not None and not self.disk.exists(layer.path):
+            if self.remote is not None and not layer.place and not self.disk.exists(layer.path):
                 self.remote.download(layer.path, self.disk)
+
+    def opened(self) -> Home:
+        """The home as a reader sees it, with the remote behind it, and all in it that is recorded by now."""
+        if self.arrivals is not None:
+            self.arrivals.catch_up()
+        return Home(self.home, self.remote)
 
     def close(self) -> None:
         self.merger.close()

@@ -80,6 +80,9 @@ class ObjectFiles(Files):
 
     folder = None  # type: ignore[assignment] # nobody else finds its files there
 
+    def fetches_into(self) -> str:
+        return str(self.path)
+
     def declare(self, name: str, spark: SparkSession) -> StructType:
         self.shown = address_of(self.address)
         self._client = client_of(self.address, os.environ)

@@ -29,6 +29,7 @@ from nosync.model.engine import CoversOf, Targets
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.layers import Kind
+from nosync.model.places import Sharing
 from nosync.model.shards import shard_expression, shards_in
 from nosync.model.watermark import History, Moment, nothing_seen
 from nosync.spark.changes import NOTHING
@@ -45,7 +46,9 @@ FEW_ROWS = 10_000  # a view that kept fewer in the epoch before is written by on
 
 @dataclass
 class Setting:
-    """Where and for whom jobs run. `lately`: how many rows came to each trace in the epoch before; `inside`: what narrow epochs keep."""
+    """Where and for whom jobs run. `lately`: how many rows came to each trace in the epoch before; `inside`: what narrow epochs keep;
+    `sharing`: how tasks hand each other layers, where executors do not see the home.
+    """
 
     session: SparkSession
     graph: Graph
@@ -56,6 +59,7 @@ class Setting:
     empties: dict[str, pa.RecordBatch | str]
     lately: Counter[str] | None = None
     inside: Any = None
+    sharing: Sharing | None = None
     _partitions: dict[int, "RDD[int]"] = field(default_factory=dict)
 
     def rescale(self, shards: int) -> None:
@@ -293,10 +297,10 @@ class EpochJob:
         return self.catalyst.renamed(items(plan.output()), hole.targets(), plan)
 
     def work(self, trace: TraceName, kind: Kind) -> Work:
-        s = self.setting
-        writes = None if self.targets is None else self.targets.get(trace, frozenset())
+        s, writes = self.setting, None if self.targets is None else self.targets.get(trace, frozenset())
         folder, covers = self.receipts_folder if trace in s.kept_changes else None, self.covers(trace)
-        return Work(s.home, s.flow, s.run, trace, self.lower, self.upper, s.shards, kind, covers, self.receipts, writes, folder)
+        part = trace, self.lower, self.upper, s.shards, kind, covers
+        return Work(s.home, s.flow, s.run, *part, self.receipts, writes, folder, s.sharing)
 
     def exchange(self, frame: DataFrame, node: Node | None = None) -> DataFrame:
         """Rows to their shards. Of a node that only writes some shards and that nobody reads, only rows of these."""

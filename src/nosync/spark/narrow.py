@@ -268,7 +268,8 @@ class NarrowJob(EpochJob):
 
     def work(self, trace: TraceName, kind: Kind) -> NarrowWork:
         s = self.setting
-        return NarrowWork(s.home, s.flow, s.run, trace, self.lower, self.upper, s.shards, kind, self.covers(trace), self.receipts)
+        part = trace, self.lower, self.upper, s.shards, kind, self.covers(trace)
+        return NarrowWork(s.home, s.flow, s.run, *part, self.receipts, sharing=s.sharing)
 
     def exchange(self, frame: Any, node: Node | None = None) -> Any:
         return frame

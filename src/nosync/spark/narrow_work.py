@@ -6,6 +6,7 @@ Layers are those that tasks of single shards would have written, to the bit.
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from nosync.model.hash_range import ALL_HASHES, HashRange
 from nosync.model.identifiers import Shard
 from nosync.model.layers import LayerInfo
 from nosync.model.shards import lower_bounds, shard_ranges
+from nosync.peers.host import LayerHost, home_host
 from nosync.spark.receipts import Receipt
 from nosync.spark.task import LAYERS, Work
 from nosync.state.layer import ROWS_IN_GROUP, is_additive
@@ -33,6 +35,10 @@ class NarrowWork(Work):
 
     def held_by(self, shard: Shard) -> HashRange:
         return ALL_HASHES
+
+    @property
+    def host(self) -> LayerHost | None:
+        return None if self.sharing is None else home_host(self.sharing, Path(self.home))
 
     def by_shard(self, change: pa.RecordBatch) -> Iterator[tuple[Shard, pa.RecordBatch]]:
         if change.num_rows:

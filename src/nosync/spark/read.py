@@ -16,7 +16,9 @@ from nosync.model.columns import COUNT, DIFF, EPOCH, TIME
 from nosync.model.errors import Corrupt
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import Covers, LayerInfo
+from nosync.model.places import Sharing
 from nosync.model.shards import shard_ranges
+from nosync.peers.host import worker_host
 from nosync.recovery.suspicion import suspect
 from nosync.spark.task import LAYERS, emitted
 from nosync.state.cover import LayerRange, layer_ranges
@@ -26,8 +28,10 @@ from nosync.state.partial_layer import opened
 from nosync.store.disk import LocalDisk
 
 
-def _verified(home: str, info: LayerInfo) -> Layer:
+def _verified(home: str, info: LayerInfo, sharing: Sharing | None) -> Layer:
     """The layer, every byte of it as it was written. Damage is noted in the home, so that the next start looks at everything."""
+    if sharing is not None:
+        return worker_host(sharing).open(info, lambda root, info: verify(LAYERS.open(root, info)))
     try:
         return verify(LAYERS.open(home, info))
     except Corrupt as error:
@@ -44,22 +48,23 @@ class ReadTask:
     covers: Covers
     shards: int
     schema: pa.Schema
+    sharing: Sharing | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for shard in batch.column(0).to_pylist():
                 wanted = layer_ranges(self.covers, shard_ranges(self.shards)[shard])
-                cover = opened(wanted, lambda info: _verified(self.home, info))
+                cover = opened(wanted, lambda info: _verified(self.home, info, self.sharing))
                 for found in rows(self.view, cover, owns_whole=shard == 0):
                     yield from emitted(self.schema, found.columns)
 
 
 def view_frame(
-    spark: SparkSession, home: str, view: ViewRecord, covers: Covers, shards: int, schema: StructType
+    spark: SparkSession, home: str, view: ViewRecord, covers: Covers, shards: int, schema: StructType, sharing: Sharing | None = None
 ) -> DataFrame:
     """The rows of the covers. Layers are immutable: the DataFrame shows the same epoch however often it is used."""
     numbered = StructType([StructField(f"c{i}", field.dataType) for i, field in enumerate(schema.fields)])
-    task = ReadTask(home, view, covers, shards, arrow_schema(numbered, "the view"))
+    task = ReadTask(home, view, covers, shards, arrow_schema(numbered, "the view"), sharing)
     return spark.range(0, shards, 1, shards).mapInArrow(task, numbered).toDF(*schema.names)  # names may repeat
 
 
@@ -71,24 +76,27 @@ class ChangesTask:
     epoch: Epoch
     pieces: tuple[tuple[LayerInfo, ...], ...]
     schema: pa.Schema
+    sharing: Sharing | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for block in summed([_verified(self.home, layer) for layer in self.pieces[number]]):
+                for block in summed([_verified(self.home, layer, self.sharing) for layer in self.pieces[number]]):
                     columns = [block.column(f"c{i}") for i in range(len(self.schema) - 2)]
                     epochs = pa.array([self.epoch] * block.num_rows, pa.int64())
                     yield from emitted(self.schema, [*columns, epochs, block.column(COUNT)])
 
 
 def changes_frame(
-    spark: SparkSession, home: str, epoch: Epoch, columns: StructType, pieces: tuple[tuple[LayerInfo, ...], ...]
-) -> DataFrame:
+    spark: SparkSession, home: str, epoch: Epoch, columns: StructType, pieces: tuple[tuple[LayerInfo, ...], ...],
+    sharing: Sharing | None = None,
+) -> DataFrame:  # fmt: skip
     """What one epoch adds and removes, or some do that count as one, with `_epoch` and `_diff`."""
     fields = [StructField(field.name, field.dataType) for field in columns.fields]
     schema = StructType([*fields, StructField(EPOCH, LongType()), StructField(DIFF, LongType())])
     count = max(len(pieces), 1)
-    return spark.range(0, len(pieces), 1, count).mapInArrow(ChangesTask(home, epoch, pieces, arrow_schema(schema, "the sink")), schema)
+    task = ChangesTask(home, epoch, pieces, arrow_schema(schema, "the sink"), sharing)
+    return spark.range(0, len(pieces), 1, count).mapInArrow(task, schema)
 
 
 @dataclass(frozen=True)
@@ -99,6 +107,7 @@ class StepsTask:
     view: ViewRecord
     steps: tuple[ChangeStep, ...]
     schema: pa.Schema
+    sharing: Sharing | None = None
 
     def __call__(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
@@ -107,14 +116,16 @@ class StepsTask:
                     yield from emitted(self.schema, found.columns)
 
     def _open(self, parts: Sequence[LayerRange]) -> list[Layer]:
-        return opened(parts, lambda info: _verified(self.home, info))
+        return opened(parts, lambda info: _verified(self.home, info, self.sharing))
 
 
-def steps_frame(spark: SparkSession, home: str, view: ViewRecord, steps: Sequence[ChangeStep], columns: StructType) -> DataFrame:
+def steps_frame(
+    spark: SparkSession, home: str, view: ViewRecord, steps: Sequence[ChangeStep], columns: StructType, sharing: Sharing | None = None
+) -> DataFrame:
     """What some epochs add to a view and take from it, with `_epoch`, `_time` and `_diff`."""
     fields = [StructField(field.name, field.dataType) for field in columns.fields]
     said = [StructField(EPOCH, LongType()), StructField(TIME, TimestampType()), StructField(DIFF, LongType())]
     schema = StructType([*fields, *said])
     parts = min(max(len(steps), 1), spark.sparkContext.defaultParallelism * 2)
-    task = StepsTask(home, view, tuple(steps), arrow_schema(schema, "the changes"))
+    task = StepsTask(home, view, tuple(steps), arrow_schema(schema, "the changes"), sharing)
     return spark.range(0, len(steps), 1, parts).mapInArrow(task, schema)

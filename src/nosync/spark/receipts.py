@@ -12,7 +12,6 @@ in the home, too, before they let go of a row:
 
 import json
 import os
-import re
 import shutil
 import uuid
 from collections.abc import Iterable
@@ -23,15 +22,15 @@ from pathlib import Path
 from pyspark import Accumulator, SparkContext
 from pyspark.accumulators import AccumulatorParam
 
-from nosync.journal.names import RECEIPTS
+from nosync.journal.names import LEFT_RECEIPTS, RECEIPTS
 from nosync.model.errors import MALFORMED, Failed, Unavailable
 from nosync.model.hash_range import ALL_HASHES, HashRange
 from nosync.model.identifiers import Epoch, Shard, TraceName
 from nosync.model.layers import LayerInfo
+from nosync.model.places import Sharing
+from nosync.peers.client import tell
 from nosync.state.private import make_folder, open_private
 from nosync.state.search import BloomUse
-
-LEFT = re.compile(r"[0-9]+\.[0-9a-f]+-[0-9a-f]{8}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +72,8 @@ def agreed(receipts: Iterable[Receipt]) -> list[Receipt]:
     chosen: dict[tuple[TraceName, Shard, HashRange], Receipt] = {}
     for receipt in receipts:
         known = chosen.setdefault(receipt.part, receipt)
+        if receipt.layer is not None and receipt.layer.place:
+            chosen[receipt.part] = receipt  # the host of an earlier attempt may be gone
         if _checksum(known) != _checksum(receipt):
             raise Failed(
                 f'trace "{receipt.trace}", shard {receipt.shard}: two attempts at epoch {receipt.epoch} gave different results',
@@ -90,11 +91,13 @@ def folder_for(home: str, run: str) -> str:
     return f"{home}/{RECEIPTS}/{run}-{uuid.uuid4().hex[:8]}"
 
 
-def leave(folder: str, receipt: Receipt) -> None:
-    """In the home, for `left_in`."""
+def leave(folder: str, receipt: Receipt, sharing: Sharing | None = None) -> None:
+    """In the home, for `left_in`. `sharing`: who writes it there for tasks that do not see the home."""
     layer = receipt.layer and receipt.layer.to_json()
     facts = {"trace": receipt.trace, "shard": receipt.shard, "epoch": receipt.epoch, "rows": receipt.rows, "layer": layer}
     facts["range"] = receipt.range and str(receipt.range)
+    if sharing is not None:
+        return tell(sharing, sharing.driver, "receipt", {"folder": Path(folder).name, "facts": facts})
     make_folder(Path(folder))
     with open(f"{folder}/{uuid.uuid4().hex}", "x", opener=open_private) as file:
         file.write(json.dumps(facts))
@@ -131,7 +134,7 @@ def completed(handed_in: Iterable[Receipt], left: Iterable[Receipt]) -> list[Rec
 def clear(home: str) -> None:
     """What earlier runs have left."""
     for name in os.listdir(f"{home}/{RECEIPTS}") if os.path.isdir(f"{home}/{RECEIPTS}") else ():
-        if LEFT.fullmatch(name):
+        if LEFT_RECEIPTS.fullmatch(name):
             forget(f"{home}/{RECEIPTS}/{name}")
 
 

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import socket
 import sys
 import time
 from collections.abc import Mapping
@@ -14,7 +13,9 @@ from pyspark.sql import SparkSession
 from nosync.bridge.errors import silence
 from nosync.bridge.sessions import cloned, is_classic, submitted_settings
 from nosync.model.errors import Invalid, Unavailable
+from nosync.model.run import own_name
 from nosync.spark import class_archive
+from nosync.store.disk import LocalDisk
 
 log = logging.getLogger("nosync")
 EPOCH_POOL = "nosync-epochs"
@@ -96,16 +97,22 @@ def checked_session(spark: SparkSession) -> SparkSession:
     return spark
 
 
-def check_home(spark: SparkSession, home: Path) -> None:
-    """Refuses a home that some executor cannot see: its layers are shared through the file system."""
-    if str(spark.sparkContext.master).startswith(("local[", "local*")) or spark.sparkContext.master == "local":
-        return
-    slots = spark.sparkContext.defaultParallelism * 4
-    folder = str(home)
-    seen = spark.sparkContext.parallelize(range(slots), slots).map(lambda _: (socket.gethostname(), os.path.isdir(folder))).collect()
-    blind = sorted({host for host, visible in seen if not visible})
-    if blind:
-        raise Invalid(f'home "{home}" is not visible on {", ".join(blind)}', hint="Use a folder that the driver and all executors share.")
+def is_one_host(spark: SparkSession) -> bool:
+    """Whether tasks run in the driver's own process tree."""
+    return str(spark.sparkContext.master).startswith(("local[", "local*")) or spark.sparkContext.master == "local"
+
+
+def sees_home(spark: SparkSession, home: Path) -> bool:
+    """Whether every executor sees what is written into the home: a folder of the same name may be there and be another."""
+    if is_one_host(spark):
+        return True
+    slots, disk, name = spark.sparkContext.defaultParallelism * 4, LocalDisk(home), f".{own_name()}"
+    file = str(disk.path(name))
+    disk.replace(name, b"")
+    try:
+        return all(spark.sparkContext.parallelize(range(slots), slots).map(lambda _: os.path.isfile(file)).collect())
+    finally:
+        disk.delete(name)
 
 
 def flow_session(spark: SparkSession, shards: int) -> SparkSession:

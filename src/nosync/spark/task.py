@@ -13,7 +13,9 @@ from nosync.model.columns import HASH
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch, Shard, TraceName
 from nosync.model.layers import Covers, Kind, LayerInfo
+from nosync.model.places import Sharing
 from nosync.model.shards import lower_bounds, shard_of, shard_ranges
+from nosync.peers.host import LayerHost, worker_host
 from nosync.spark.receipts import Receipt, leave
 from nosync.spark.worker import warm_up
 from nosync.state.cache import LayerCache
@@ -33,7 +35,8 @@ class Work:
     """One trace's part of the epochs [lower, upper): the covers of its shards, and where receipts go.
 
     `writes`: only these ranges are to be had; the others are computed for those who read them. None for all. `receipts_folder`: for
-    receipts of what the task may have done for good although it fails.
+    receipts of what the task may have done for good although it fails. `sharing`: where executors do not see the home, how they find
+    layers.
     """
 
     home: str
@@ -48,6 +51,12 @@ class Work:
     receipts: "Accumulator[list[Receipt]]"
     writes: frozenset[HashRange] | None = None
     receipts_folder: str | None = None
+    sharing: Sharing | None = None
+
+    @property
+    def host(self) -> LayerHost | None:
+        """Where the task is, if layers lie there; None where they lie in the home."""
+        return None if self.sharing is None else worker_host(self.sharing)
 
     def shard(self, batch: pa.RecordBatch) -> Shard:
         """The shard that rows were sent to: the data says so, since partitions are renumbered under a union."""
@@ -67,7 +76,8 @@ class Work:
         return opened(layer_ranges(self.covers, self.held_by(shard)), self._open)
 
     def _open(self, info: LayerInfo) -> Layer:
-        layer = LAYERS.open(self.home, info)
+        host = self.host
+        layer = LAYERS.open(self.home, info) if host is None else host.open(info, LAYERS.open)
         if f"-{self.run}-" not in info.path.rpartition("/")[2]:
             layer.doubt()
         return layer
@@ -84,7 +94,7 @@ class Work:
             millis = round((time.perf_counter() - started) * 1e3, 1)
             receipt = Receipt(self.trace, shard, self.lower, rows, layer, millis, bloom, held)
             if self.receipts_folder is not None:
-                leave(self.receipts_folder, receipt)
+                leave(self.receipts_folder, receipt, self.sharing)
             self.receipts.add([receipt])
         warm_up()
 
@@ -102,8 +112,9 @@ class Work:
         return [held] if self.writes is None else [held.both(one) for one in sorted(self.writes) if held.overlaps(one)]
 
     def _write(self, held: HashRange, batch: pa.RecordBatch, with_bloom: bool) -> LayerInfo:
-        return write_layer(
-            self.home,
+        host = self.host
+        layer = write_layer(
+            self.home if host is None else host.root,
             layer_path(self.trace, held, self.lower, self.upper, self.run),
             split_blocks(batch),
             flow=self.flow,
@@ -115,6 +126,7 @@ class Work:
             run=self.run,
             with_bloom=with_bloom,
         )
+        return layer if host is None else host.wrote(layer)
 
 
 def rows_in(batch: pa.RecordBatch, held: HashRange) -> pa.RecordBatch:

@@ -8,6 +8,7 @@ when nothing else is to do or when there are many, and no safe point waits for t
                   followed by " records": all but the layers
 """
 
+from collections.abc import Callable
 
 from nosync.journal.chain import Chain
 from nosync.journal.entries import Merged, Opened
@@ -25,11 +26,13 @@ MOST_MERGED = 8  # merged layers that are synced at once; more of them do not wa
 
 class HostTier:
     """The home's own disk. Records up to `number` are synced with the layers of their epochs, up to `synced` with merged layers too.
-    Without `layers`, records and input alone.
+    Without `layers`, records and input alone. `arrived`: up to which record layers are in the home, where others write them.
     """
 
-    def __init__(self, journal: Journal, disk: Disk, layers: bool = True) -> None:
-        self.journal, self.disk, self.layers = journal, disk, layers
+    def __init__(
+        self, journal: Journal, disk: Disk, layers: bool = True, arrived: Callable[[], RecordNumber] | None = None
+    ) -> None:
+        self.journal, self.disk, self.layers, self.arrived = journal, disk, layers, arrived
         self.number = max(synced_number(disk, journal.chain, layers), journal.base)
         self.synced = self.number
         self.epoch = self._safe()
@@ -46,6 +49,9 @@ class HostTier:
     def step(self) -> bool:
         """Syncs what is new; says whether anything was."""
         records = self.journal.after(self.number)
+        if self.arrived is not None and self.layers:
+            last = self.arrived()
+            records = [record for record in records if record.number <= last]
         if not records:
             return self._sync_merged()
         layers = [layer for record in records for layer in layers_of(record) if self.layers]

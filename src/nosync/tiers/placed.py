@@ -5,18 +5,18 @@ from nosync.journal.image import Image
 from nosync.journal.names import layer_folder
 from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.shards import shard_ranges
-from nosync.model.store import Remote, Store
+from nosync.model.store import Disk, Store
 from nosync.state.cover import pieces
 from nosync.tiers.choosing import uncovered
 
 
-def layers_there(remote: Remote, image: Image) -> set[str]:
+def layers_there(remote: Store, image: Image) -> set[str]:
     """Those layers that an image names and a remote has."""
     known = {layer.path for layer in image.layers()}
     return known & remote.sizes_of({path.rpartition("/")[0]: "" for path in known}).keys()
 
 
-def on_remote(image: Image, remote: Remote) -> Image:
+def on_remote(image: Image, remote: Store) -> Image:
     """The flow as far as a remote alone has it: layers of the last epochs may still be under way, and some are there as one with others."""
     placed, found = layers_there(remote, image), image.copy()
     views = {TraceName(view["trace"]) for view in image.declared.views.values()} if image.declared else set()
@@ -25,6 +25,12 @@ def on_remote(image: Image, remote: Remote) -> Image:
     found.apply(found.number, RolledBack(Epoch(min([image.epoch, *(begin - 1 for begin in missing)]))))
     found.apply(found.number, Restored(tuple(layer.path for layer in found.layers() if layer.path not in placed), ()))
     return found
+
+
+def in_home(image: Image, home: Disk) -> Image:
+    """The flow as far as its home has it: layers of the last epochs may be on their way from the hosts where tasks wrote them."""
+    coming = any(layer.place and not home.exists(layer.path) for layer in image.newest_layers())
+    return on_remote(image, home) if coming else image
 
 
 def layers_on(store: Store, image: Image) -> list[str]:

@@ -96,6 +96,7 @@ class LayerShipper:
         self.journal, self.disk, self.most_layers, self.uploader = journal, disk, most_layers, uploader or remote
         self.patience, self.clock = patience, clock
         self.came: dict[str, float] = {}
+        self.is_coming: Callable[[LayerInfo], bool] = lambda layer: False  # on its way from where it was written
         self.heard = 0.0
         self.remote = remote
         self.placed = layers_there(remote, journal.snapshot()[0])
@@ -110,9 +111,7 @@ class LayerShipper:
         self.epoch = NO_EPOCH
         self.unconfirmed: deque[tuple[RecordNumber, Epoch]] = deque([(self.number, self._reached())])
         self.unlooked: tuple[RecordNumber, Epoch] | None = None
-        self.objects = 0
-        self.bytes = 0
-        self.plain_bytes = 0
+        self.objects, self.bytes, self.plain_bytes = 0, 0, 0
         self.damaged = False
 
     def lose(self, name: str) -> None:
@@ -160,7 +159,7 @@ class LayerShipper:
             layer = self._shortening()
         if layer is None:
             layer = next((wanted for path, wanted in self.wanted.items() if path not in self.placed), None)
-        return layer is not None and self._upload(layer)
+        return layer is not None and not self.is_coming(layer) and self._upload(layer)
 
     def _upload(self, layer: LayerInfo) -> bool:
         """Says whether it is there; not so where it was given up meanwhile."""
@@ -263,7 +262,8 @@ class LayerShipper:
             part for part in self.waiting
             if any(other != part[1] and other.overlaps(part[1]) for other in held[part[0]])
         ]  # fmt: skip
-        return frozenset(layer.path for part in old for layer in self.waiting[part] if not self.disk.exists(layer.path))
+        waiting = (layer for part in old for layer in self.waiting[part])
+        return frozenset(layer.path for layer in waiting if not (self.disk.exists(layer.path) or self.is_coming(layer)))
 
     def _next(self) -> LayerInfo | None:
         """For the oldest waiting layer, if it has waited long enough: the one that collapses it and its followers."""

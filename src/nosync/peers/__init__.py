@@ -1,0 +1,1 @@
+"""Layers between hosts: a server on each, and who asks whom."""
