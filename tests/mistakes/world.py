@@ -31,6 +31,7 @@ def world(spark: SparkSession, folder: Path) -> Iterator[dict[str, Any]]:
     }  # fmt: skip
     running, stopped = declared("running", spark), declared("stopped", spark)
     ended = stopped["flow"].start(folder / "stopped", shards=1)
+    ended.processAllAvailable()
     ended.stop()
     with running["flow"].start(folder / "run_home", shards=1) as run:
         running["memory"].add([("a",)])

@@ -23,6 +23,7 @@ from nosync.runtime.takeover import ProgramChange, Taking
 
 from .history import History
 from .life import Life
+from .places import Host
 from .program import HALVES, DictEngine, Sink, events_of
 from .world import Broken, World
 
@@ -132,6 +133,8 @@ class First(Sink):
 class ChangingHistory(History):
     """Now and then the next start is one of a new version. Chance of its own: the rest is as in the history of the same seed."""
 
+    kind = ChangingLife
+
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.change = random.Random(seed)
@@ -142,10 +145,10 @@ class ChangingHistory(History):
     def more(self, version: int) -> First:
         return self.others.setdefault(version, First(self.sinks["sink"].release, self.sinks["sink"].precise))
 
-    def make_life(self) -> Life:
+    def make_life(self, host: Host | None = None, behind: int | None = None) -> Life:
         if self.change.random() < 0.6:
             self.version += 1
-        return ChangingLife(self, self.host, self.link(self.host))
+        return super().make_life(host, behind)
 
     def check_recovery(self, done: Recovered) -> None:
         """What was rebuilt may have to be computed once more: it has not been safe for as long as its epochs."""

@@ -34,7 +34,9 @@ PASSING = (Unavailable, OutcomeUnknown)
 
 
 class History:
-    """A world with one flow in it. `life` is the process that was started last; `lives` are all that still go on."""
+    """A world with one flow in it. `life` is the process that was started last; `lives` are all that still go on, each a `kind`."""
+
+    kind = Life
 
     def __init__(self, seed: int) -> None:
         self.world = World(seed)
@@ -85,9 +87,7 @@ class History:
         return self.newest
 
     def _taken_over(self, found: list[Any]) -> None:
-        """One that was slow to start may be the newest all the same, on another host than the one that was started last: they share only
-        the remote.
-        """
+        """One that was slow to start may be the newest all the same, on another host than the one that was started last."""
         texts = [file.content if isinstance(file, File) else file for file in found]
         process = next((int(known["process"]) for text in texts if (known := facts_of(text))), 0)
         host = self.places.get(process, self.host)
@@ -151,8 +151,8 @@ class History:
         self.life = self.make_life()
         self.lives.append(self.life)
 
-    def make_life(self) -> Life:
-        return Life(self, self.host, self.link(self.host))
+    def make_life(self, host: Host | None = None, behind: int | None = None) -> Life:
+        return self.kind(self, host or self.host, self.link(host or self.host), behind)
 
     def link(self, host: Host) -> Link | None:
         return Link(self.world, self.remote, host) if self.remote is not None else None

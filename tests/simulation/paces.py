@@ -32,12 +32,11 @@ class PacedLife(Life):
 class PacedHistory(History):
     """Chance of its own: the rest is as in the history of the same seed."""
 
+    kind = PacedLife
+
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.chance, self.together = random.Random(seed), 0
-
-    def make_life(self) -> Life:
-        return PacedLife(self, self.host, self.link(self.host))
 
 
 def simulate_paces(seed: int, steps: int = 60) -> tuple[World, int]:

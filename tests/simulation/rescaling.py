@@ -51,12 +51,11 @@ class RescalingLife(Life):
 class RescalingHistory(History):
     """Chance of its own: the rest is as in the history of the same seed."""
 
+    kind = RescalingLife
+
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.chance, self.rescaled = random.Random(seed), 0
-
-    def make_life(self) -> Life:
-        return RescalingLife(self, self.host, self.link(self.host))
 
 
 def simulate_rescaling(seed: int, steps: int = 60) -> tuple[World, int]:

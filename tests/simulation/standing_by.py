@@ -14,12 +14,12 @@ from nosync.model.lease import LOOK_SECONDS
 from nosync.model.run import Runner
 from nosync.runtime.standby import Watching
 
-from .life import Life
 from .places import Host
 from .world import Broken, Crash
 
 if TYPE_CHECKING:
     from .history import History
+    from .life import Life
 
 LOG = logging.getLogger("nosync.simulation")
 SHARE = 0.1  # of all trouble
@@ -87,7 +87,7 @@ class StandingBy:
     def _follow(self, takers: list[tuple[Host, int]]) -> None:
         """All at once; one of them gets the generation, and the one that led acts on meanwhile."""
         history = self.history
-        begun = [Life(history, host, history.link(host), behind) for host, behind in takers]
+        begun = [history.make_life(host, behind) for host, behind in takers]
         history.life = begun[-1]
         history.lives += begun
         for _ in range(40):
