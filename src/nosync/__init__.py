@@ -1,11 +1,11 @@
 """Durable, time-travelling state for PySpark streams, without the barrier."""
 
 from nosync.compile.row_functions import row_by_row
-from nosync.flow.absent import absent
 from nosync.flow.flow import Flow
 from nosync.flow.fold import fold
 from nosync.history.home import Home, open
 from nosync.journal.joining import NO_REMOTE
+from nosync.model.absent import absent
 from nosync.model.errors import (
     Conflict,
     Corrupt,

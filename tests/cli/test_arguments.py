@@ -1,9 +1,12 @@
 """Wrong arguments are answered before anything starts, with exit code 2 and a sentence."""
 
+import shutil
+
 import pytest
 from click.testing import CliRunner
 
 from nosync.cli.main import main
+from tests.security.homes import whole_home
 
 
 def call(*arguments):
@@ -49,3 +52,20 @@ def test_show_needs_an_epoch_or_a_time(tmp_path):
     result = call("show", tmp_path, "v", "--at", "some day")
     assert result.exit_code == 2
     assert "--at" in result.output
+
+
+@pytest.mark.parametrize(
+    ("option", "said", "answer"),
+    [("--trigger", "soon", '"soon" is not a time'), ("--latency", "soon", '"soon" is not'), ("--recover-within", "5", '"5" is not')],
+)
+def test_what_cannot_be_is_refused_before_the_program_is_run(tmp_path, option, said, answer):
+    (tmp_path / "flow.py").write_text(f"from pathlib import Path\nPath({str(tmp_path / 'was run')!r}).touch()")
+    result = call("run", tmp_path / "flow.py", "--home", tmp_path / "home", option, said)
+    assert result.exit_code == 1 and answer in result.output
+    assert not (tmp_path / "was run").exists()
+
+
+def test_a_drawing_that_cannot_be_written_is_an_error_in_a_line(tmp_path):
+    shutil.copytree(whole_home(), tmp_path / "home")
+    result = call("explain", tmp_path / "home", "--svg", tmp_path / "nowhere" / "flow.svg")
+    assert result.exit_code == 1 and "cannot be written" in result.output

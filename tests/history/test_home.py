@@ -1,5 +1,6 @@
 """A home without Spark: views as of any epoch, what is there, what is not."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import nosync as ns
+from nosync.history.changes import check_clear
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Computed, Declared, Opened
 from nosync.journal.journal import Journal
@@ -95,6 +97,13 @@ def test_the_status_counts_what_is_there(home: ns.Home) -> None:
     status = home.status
     assert (home.epoch, status.flow, status.rows, status.layers) == (2, "shop", {"s": 6}, 4)
     assert set(home.views) == {"rows", "sums", "all"} and home.schema("sums") == SUM.schema
+
+
+def test_a_column_called_as_changes_call_theirs_is_an_error_of_changes_alone() -> None:
+    record = replace(ROWS, schema=pa.schema([("_Epoch", pa.int64())]))
+    with pytest.raises(ns.Invalid, match='view "v" has a column "_Epoch", and so have its changes'):
+        check_clear("v", record)
+    check_clear("v", ROWS)
 
 
 @pytest.mark.parametrize("record", [ROWS, SUM, ALL], ids=["rows", "sums", "all"])

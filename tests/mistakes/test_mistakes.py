@@ -4,6 +4,7 @@
 `python -m tests.mistakes FILE` writes what is said now, to be read and compared.
 """
 
+import logging
 import re
 import traceback
 from collections.abc import Iterator
@@ -14,7 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nosync as ns
-from nosync.flow.absent import INSTEAD
+from nosync.bridge.errors import LOGGERS
+from nosync.model.absent import INSTEAD
 from tests.mistakes.world import world
 
 TABLE = (Path(__file__).parent / "mistakes.txt").read_text()
@@ -27,6 +29,19 @@ def names(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
     folder = tmp_path_factory.mktemp("mistakes")
     with world(spark, folder) as found:
         yield found | {"TMP": folder}
+
+
+@pytest.fixture
+def traces() -> Iterator[list[logging.LogRecord]]:
+    """What PySpark logs of errors in the JVM, with all of Java's stack."""
+    found: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = found.append  # type: ignore[method-assign]
+    for logger in LOGGERS:
+        logger.addHandler(handler)
+    yield found
+    for logger in LOGGERS:
+        logger.removeHandler(handler)
 
 
 def shown(call: str, names: dict[str, Any]) -> tuple[str, str, str]:
@@ -54,10 +69,13 @@ def test_there_are_many_and_each_is_there_once() -> None:
 
 
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake[0])
-def test_a_mistake_is_answered(names: dict[str, Any], monkeypatch: pytest.MonkeyPatch, mistake: tuple[str, str, str]) -> None:
+def test_a_mistake_is_answered(
+    names: dict[str, Any], monkeypatch: pytest.MonkeyPatch, traces: list[logging.LogRecord], mistake: tuple[str, str, str]
+) -> None:
     monkeypatch.chdir(names["TMP"])
     call, first, hint = mistake
     message, way_out, printed = shown(call, names)
+    assert not traces
     assert (as_far_as(first, message.splitlines()[0]), as_far_as(hint, way_out)) == (first, hint)
     assert not INSIDE.search(message + way_out)
     assert len(printed.splitlines()) < 20, printed

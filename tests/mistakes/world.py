@@ -1,10 +1,13 @@
 """Where mistakes are made: a flow with a source and a view, a run that goes on and one that was stopped, files and folders."""
 
+import datetime
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -25,7 +28,8 @@ def world(spark: SparkSession, folder: Path) -> Iterator[dict[str, Any]]:
     flow, memory = ns.Flow("shop", spark), ns.memory("k string, x int, at timestamp")
     rows = flow.source("s", memory)
     names = {
-        "ns": ns, "F": F, "spark": spark, "flow": flow, "memory": memory, "rows": rows, "view": flow.view("v", rows.select("k", "at")),
+        "ns": ns, "F": F, "pd": pd, "np": np, "datetime": datetime, "spark": spark,
+        "flow": flow, "memory": memory, "rows": rows, "echo": echo(spark, folder / "in"), "view": flow.view("v", rows.select("k", "at")),
         "other": ns.Flow("other", spark).source("o", ns.memory("x int")), "handle": handle, "folder": str(folder / "in"),
         "empty": str(folder / "empty"), "a_file": str(folder / "file"), "home": str(folder / "home"), "run_home": str(folder / "run_home"),
     }  # fmt: skip
@@ -37,6 +41,14 @@ def world(spark: SparkSession, folder: Path) -> Iterator[dict[str, Any]]:
         running["memory"].add([("a",)])
         run.processAllAvailable()
         yield names | {"run": run, "stopped": ended, "running": running["flow"], "running_rows": running["rows"]}
+
+
+def echo(spark: SparkSession, folder: Path) -> ns.Flow:
+    """A flow that would write where it reads."""
+    flow = ns.Flow("echo", spark)
+    rows = flow.source("s", ns.files(folder, format="csv", schema="x int"))
+    flow.sink("o", rows, ns.csv(folder, mode="append"))
+    return flow
 
 
 def declared(name: str, spark: SparkSession) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from nosync.cli.program import load_flow
 from nosync.history.home import open as open_home
 from nosync.model.errors import Invalid
 from nosync.model.picture import Figures, Picture
-from nosync.observe.drawing import drawn
+from nosync.observe.drawing import drawn, write_drawing
 from nosync.observe.figures import figures_of
 from nosync.observe.text import in_words
 from nosync.runtime.comparison import compare
@@ -40,7 +40,7 @@ def explain(what: Path, home: Path | None, svg: Path | None, as_json: bool) -> N
         return
     picture, figures = _of_home(what) if what.is_dir() else (load_flow(what).program().picture(), {})
     if svg is not None:
-        svg.write_text(drawn(picture, figures))
+        write_drawing(svg, drawn(picture, figures))
     if as_json:
         counted = [asdict(figures[box.id]) if box.id in figures else None for box in picture.boxes]
         print_json({"flow": picture.flow, "boxes": [{**box, "figures": own} for box, own in zip(picture.to_json(), counted)]})

@@ -16,7 +16,9 @@ from nosync.cli.program import load_flow
 from nosync.cli.recovering import RecoveryDisplay
 from nosync.observe.news import is_progress
 from nosync.runtime.change import CHOICES
+from nosync.runtime.durability import durability_of
 from nosync.runtime.run import Run
+from nosync.runtime.trigger import trigger_of
 
 
 def _shards(context: click.Context, option: click.Parameter, said: str | None) -> int | str | None:
@@ -61,6 +63,8 @@ def run(
     options |= {"shards": shards} if shards is not None else {}
     options |= {"trigger": "availableNow"} if available_now else {"trigger": trigger} if trigger is not None else {}
     options |= {"trigger": {"latency": latency}} if latency is not None else {}
+    trigger_of(options.get("trigger"))  # what is wrong with them is said before Spark starts
+    durability_of(remote, recover_within, 1)
     screen = Console(highlight=False)
     display: Display = Quiet() if quiet else LiveTable(screen) if screen.is_terminal and not as_json else Lines(as_json)
     with _saying(display):

@@ -19,7 +19,8 @@ LOOK = 'Look at the first rows with flow.preview(df).show(). For all of them: fl
 SEND = 'Send what changes to a sink: flow.sink("name", df, ns.parquet("out")), or ns.foreachBatch(function).'
 METHODS = (
     "collect", "show", "count", "toPandas", "toArrow", "isEmpty", "toLocalIterator", "head", "first", "take", "tail", "foreach",
-    "foreachPartition", "checkpoint", "localCheckpoint",
+    "foreachPartition", "checkpoint", "localCheckpoint", "toJSON", "pandas_api", "approxQuantile", "corr", "cov", "crosstab", "freqItems",
+    "writeTo", "transpose",
 )  # fmt: skip
 PROPERTIES = ("write", "writeStream", "rdd")
 _listening: list[str] = []

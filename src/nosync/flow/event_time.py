@@ -21,7 +21,10 @@ def with_event_time(
     if not isinstance(watermark, tuple | list) or len(watermark) != 2:
         raise Invalid(f'source "{source}": watermark={watermark!r} is not understood', hint='Pass ("column", "10 seconds").')
     column, delay = watermark
+    if not isinstance(column, str):
+        raise Invalid(f'source "{source}": watermark=({column!r}, {delay!r}) names no column', hint='Pass ("column", "10 seconds").')
     if column not in schema.names or not is_time(schema[column].dataType):
-        times = ", ".join(field.name for field in schema.fields if is_time(field.dataType)) or "none"
-        raise Invalid(f'source "{source}" has no timestamp "{column}" for its watermark', hint=f"Its timestamps are: {times}.")
+        times = ", ".join(field.name for field in schema.fields if is_time(field.dataType))
+        hint = f"Its timestamps are: {times}." if times else f'It has none at all: let its schema say "{column} timestamp".'
+        raise Invalid(f'source "{source}" has no timestamp "{column}" for its watermark', hint=hint)
     return marked(schema, column), microseconds(delay, "a delay")

@@ -22,14 +22,15 @@ from nosync.flow.functions import functions_of
 from nosync.flow.in_use import IN_USE, check_first_use
 from nosync.flow.listeners import all_listeners
 from nosync.flow.names import asked, check_free, created_view
-from nosync.flow.outputs import check_fits, check_output, check_preview, check_view
+from nosync.flow.outputs import check_apart, check_fits, check_output, check_preview, check_view
 from nosync.flow.preview import Preview
 from nosync.flow.statements import check_statement
 from nosync.flow.streams import Streams
-from nosync.flow.words import EXPLAIN_WORDS, SINK_WORDS, SOURCE_WORDS, SQL_WORDS, START_WORDS, VIEW_WORDS, check_words
+from nosync.flow.words import EXPLAIN_WORDS, SINK_WORDS, SOURCE_WORDS, SQL_WORDS, START_WORDS, VIEW_WORDS, check_words, declaring
 from nosync.graph.copying import copied
 from nosync.history.home import open as open_home
-from nosync.model.arguments import checked, public
+from nosync.model.absent import public
+from nosync.model.arguments import checked
 from nosync.model.bound import BoundSource, bound
 from nosync.model.connectors import check_abilities, check_source
 from nosync.model.errors import Conflict, Invalid
@@ -91,14 +92,14 @@ class Flow:
 
     def __repr__(self) -> str:
         run = self._run
-        where = "" if run is None else f"running, epoch {run.status.epoch}" if run.isActive else f"stopped, epoch {run.status.epoch}"
+        where = "" if run is None else f"{'running' if run.isActive else 'stopped'}, epoch {run.status.epoch}"
         return flow_in_a_line(self.name, self._given, self._compiler.graph.views, self._sinks, where)
 
     def _repr_html_(self) -> str:
         """In a notebook, the graph."""
-        return f"<p>{escape(repr(self))}</p>{drawn(self.program().picture())}" if self._sources else f"<p>{escape(repr(self))}</p>"
+        return f"<p>{escape(repr(self))}</p>{drawn(self.program().picture()) if self._sources else ''}"
 
-    @checked(**SOURCE_WORDS)
+    @declaring(**SOURCE_WORDS)
     def source(
         self,
         name: str,
@@ -148,7 +149,7 @@ class Flow:
         self._given[name] = source
         return self._frames[name]
 
-    @checked(**VIEW_WORDS)
+    @declaring(**VIEW_WORDS)
     def view(self, name: str, query: DataFrame, emit: Literal["early", "final"] = "early", late: str | None = None) -> DataFrame:
         """Keeps the query's result up to date under a name, and returns a DataFrame to build further views on.
 
@@ -183,7 +184,7 @@ class Flow:
         taken = {view, *self._frames, *self._sinks}
         return self._streams.replaced(query, taken, lambda name, leaf: self.source(name, stream_of(leaf)))
 
-    @checked(**SQL_WORDS)
+    @declaring(**SQL_WORDS)
     def sql(self, statement: str) -> DataFrame:
         """A query over sources, views and the session's own tables; `create view NAME as ...` declares a view.
 
@@ -194,7 +195,7 @@ class Flow:
         found = asked(self.spark, query, self._frames)
         return self.view(name, found) if name else found
 
-    @checked(**SINK_WORDS)
+    @declaring(**SINK_WORDS)
     def sink(
         self, name: str, query: DataFrame, sink: Sink, release: Release = "safe", trigger: Given = None
     ) -> None:
@@ -221,7 +222,7 @@ class Flow:
             self._functions[function] = name
         self._sinks[name] = BoundSink(sink, release, every)
 
-    @checked()
+    @declaring()
     def preview(self, query: DataFrame, rows: int = 20) -> DataFrame:
         """The first rows of a query, answered once by Spark over the first thousand rows that each source has now. Nothing is taken from
         the sources, nothing is kept. To see what a source or a query looks like before the flow runs.
@@ -243,11 +244,7 @@ class Flow:
 
         >>> flow.listen(lambda event: print(event.kind, event.epoch))
         """
-        found = listening(listener)
-        if found is None:
-            hint = "Pass a function of events, or an object with onStarted, onProgress, onIdle or onTerminated."
-            raise Invalid(f"flow.listen was given a {type(listener).__name__}, which cannot listen", hint=hint)
-        self._listeners.append(found)
+        self._listeners.append(listening(listener))
 
     def guarantees(self) -> dict[str, Promise]:
         """What each sink's output promises after a failure, and why.
@@ -332,6 +329,7 @@ class Flow:
             raise Conflict(f'flow "{self.name}" is already running', hint="Stop that run first, or declare another flow for another home.")
         durability = durability_of(remote, recover_within, max_unshipped_bytes, standby)
         check_words(home, on_change, on_other_settings)
+        check_apart(self._given, self._sinks, home)
         ladder = None if keep is None else ladder_of(keep)
         program = replace(self.program(), on_other_settings=on_other_settings, policy=durability.policy, keep=ladder, scaling=scaling)
         wanted = trigger_of(trigger)

@@ -11,8 +11,9 @@ from pyspark.sql.types import StructField, StructType, TimestampNTZType
 from nosync.bridge.arrow import arrow_type
 from nosync.compile.event_time import MARK, SPARKS_MARK
 from nosync.compile.rules.fold import Folding, marked
+from nosync.flow.frames import check_frame
 from nosync.kernels.order import orderable
-from nosync.model.arguments import checked
+from nosync.model.arguments import check_takes, checked
 from nosync.model.errors import Invalid
 from nosync.spark.steps.fold import fold_at_once
 
@@ -51,11 +52,11 @@ def fold(
     >>> ns.fold(purchases, by="user", fn=count, state="n int", output="user string, n int")
     DataFrame[user: string, n: int]
     """
-    if not isinstance(rows, DataFrame):
-        raise Invalid(f"ns.fold was given a {type(rows).__name__}, not a DataFrame", hint="Pass the DataFrame of a source or query first.")
+    check_frame("ns.fold", rows, "Pass the DataFrame of a source or query first.", "was given")
     keys, order = ([name] if isinstance(name, str) else list(name) for name in (by, order_by))
     if not callable(fn):
         raise Invalid(f"fn is a {type(fn).__name__}, not a function", hint="Pass a function of (key, state, rows).")
+    check_takes("the function of ns.fold", fn, "key", "state", "rows")
     if not keys:
         raise Invalid("a fold has no key", hint="Pass by=[...]; a constant column makes one key of all rows.")
     names = rows.schema.names

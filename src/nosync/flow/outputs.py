@@ -1,24 +1,26 @@
 """Whether what a view, a preview or a sink is given can be one, and a query can go to its sink: found out when it is declared."""
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, get_args
 
-from pyspark.sql import DataFrame
-
 from nosync.bridge.arrow import arrow_schema
+from nosync.flow.frames import check_frame
 from nosync.graph.nodes import SourceNode, ViewNode
 from nosync.graph.operators import Operator
 from nosync.graph.traces import computed_from
 from nosync.model.connectors import check_columns, check_sink
 from nosync.model.errors import Invalid
 from nosync.model.safety import Release
-from nosync.model.sink import Choosy, Sink
+from nosync.model.sink import BoundSink, Choosy, Sink
+from nosync.model.source import Source
+from nosync.sinks.folders import Folder
+from nosync.sources.files import Files
 
 
 def check_output(name: str, query: Any, sink: Any, release: str) -> None:
     """Before the query is taken over."""
-    if not isinstance(query, DataFrame):
-        hint = 'The query comes second: flow.sink("name", df, ns.parquet("out")).'
-        raise Invalid(f'sink "{name}" is a {type(query).__name__}, not a DataFrame', hint=hint)
+    check_frame(f'sink "{name}"', query, 'The query comes second: flow.sink("name", df, ns.parquet("out")).')
     if release not in get_args(Release):
         raise Invalid(f'sink "{name}": release="{release}" is not known', hint='Pass "safe" or "computed".')
     check_sink(name, sink)
@@ -29,17 +31,29 @@ def check_view(name: str, query: Any, emit: str) -> None:
     """Before the query is taken over."""
     if emit not in ("early", "final"):
         raise Invalid(f'view "{name}": emit="{emit}" is not known', hint='Pass "early" or "final".')
-    if not isinstance(query, DataFrame):
-        hint = f'Write flow.sql("create view {name} as select ...").' if isinstance(query, str) else "Pass the DataFrame of the query."
-        raise Invalid(f'view "{name}" is a {type(query).__name__}, not a DataFrame', hint=hint)
+    way_out = f'Write flow.sql("create view {name} as select ...").' if isinstance(query, str) else "Pass the DataFrame of the query."
+    check_frame(f'view "{name}"', query, way_out)
 
 
 def check_preview(query: Any, rows: int) -> None:
     """Before anything is asked of a source."""
-    if not isinstance(query, DataFrame):
-        raise Invalid(f"flow.preview was given a {type(query).__name__}, not a DataFrame", hint="Pass the DataFrame of a query.")
+    check_frame("flow.preview", query, "Pass the DataFrame of a query.", "was given")
     if rows < 1:
         raise Invalid(f"flow.preview: rows={rows} would show nothing", hint="Pass 1 or more.")
+
+
+def check_apart(sources: Mapping[str, Source], sinks: Mapping[str, BoundSink], home: str | Path) -> None:
+    """Whether no source would read what the flow itself writes, as input without end."""
+    written = {"the home": Path(home).expanduser() / "layers"}
+    for name, found in sinks.items():
+        if isinstance(found.sink, Folder):
+            written[f'sink "{name}"'] = found.sink.folder / f"epoch.{found.sink.format}"
+    for name, source in sources.items():
+        place = source.place if isinstance(source, Files) else None
+        for what, file in written.items():
+            if place is not None and place.holds(file.absolute()):
+                words = f'{what} would write into "{file.parent}", which source "{name}" reads'
+                raise Invalid(words, hint=f'Choose a folder outside of "{place.folder}": else the flow would read its own output.')
 
 
 def check_fits(name: str, sink: Sink, node: ViewNode) -> None:

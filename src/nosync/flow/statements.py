@@ -12,7 +12,10 @@ DOING = re.compile(
     r"\s*(insert|update|delete|merge|truncate|drop|alter|refresh|cache|uncache|set|use|create\s+(?!.*?\bview\b)\w+)\b", re.IGNORECASE
 )
 CREATING = re.compile(r"\s*create\b.*?\bview\b", re.IGNORECASE | re.DOTALL)
-MISSING = re.compile(r"table or view `?([^`]+)`? cannot be found", re.IGNORECASE)
+MATERIALIZED = re.compile(
+    r"\s*create\s+(or\s+(refresh|replace)\s+)?(materialized\s+view|(streaming\s+)?(live\s+)?table)\b", re.IGNORECASE
+)
+MISSING = re.compile(r"table or view (`.+`|[^`]\S*) cannot be found", re.IGNORECASE)
 FORM = 'Write a query, or "create view NAME as select ...".'
 
 
@@ -24,6 +27,8 @@ def check_statement(statement: str) -> None:
     if WATERMARK.search(bare):
         hint = 'Say it to the source: flow.source(..., watermark=("at", "10 seconds")).'
         raise Refused("a watermark in SQL has no effect on a source", hint=hint)
+    if MATERIALIZED.match(bare) is not None and re.search(r"\bas\b", bare, re.IGNORECASE):
+        raise Invalid("in a flow, what is kept up to date is a view", hint='Write "create view NAME as select ...".')
     if (doing := DOING.match(bare)) is not None:
         words = " ".join(doing[1].lower().split())
         hint = f"{FORM} For others there is spark.sql."
@@ -34,7 +39,9 @@ def not_valid(statement: str, words: str, known: Iterable[str]) -> Invalid:
     """What Spark said of it, and what there is."""
     names = list(known)
     missing = MISSING.search(words)
-    hint = f"{did_you_mean(missing[1], names) if missing else ''}There are: {', '.join(names) or 'no sources'}."
+    name = missing[1].replace("`.`", ".").strip("`") if missing else ""
+    quoted = f"With a dot in its name it stands in backquotes: `{name}`. " if name in names else ""
+    hint = f"{quoted or did_you_mean(name, names)}There are: {', '.join(names) or 'no sources'}."
     if CREATING.match(statement) and not re.search(r"\bas\b", statement, re.IGNORECASE):
         hint = 'Write "create view NAME as select ...", with the "as".'
     return Invalid(f"the statement is not valid: {words}", hint=hint)

@@ -1,7 +1,15 @@
 """What PySpark users call things, and what to pass here instead; and words that are checked before a start."""
 
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from nosync.bridge.errors import no_traces_logged
+from nosync.model.arguments import checked
 from nosync.model.errors import Invalid
 from nosync.runtime.change import CHOICES
+
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
 
 OUTPUT_MODE = "Leave it out: a view is its rows, and a sink gets what changes; ns.parquet(path, mode=...) says how a folder of files looks."
 TRIGGER = 'Pass "1 second" for a time between epochs, or "availableNow" to end once all that is there is done.'
@@ -42,6 +50,7 @@ SINK_WORDS = {
     "checkpointLocation": "A sink needs none: the flow has its home, flow.start(home=...).",
     "processingTime": 'Pass trigger="10 seconds".',
     "every": 'Pass trigger="10 seconds".',
+    "trigger": 'Pass trigger="10 seconds", or leave it out: then the sink has the pace of the epochs.',
     "availableNow": 'That is said of the whole run: flow.start(home, trigger="availableNow"). Sinks have all when it ends.',
 }
 START_WORDS = {
@@ -58,6 +67,11 @@ START_WORDS = {
     "partitions": "Pass shards=.",
     "numPartitions": "Pass shards=.",
 }
+
+
+def declaring(**elsewhere: str) -> Callable[[Callable[Given, Found]], Callable[Given, Found]]:
+    """Decorates a call that declares something: its arguments are checked, and what Spark has against it is said in one line alone."""
+    return lambda function: checked(**elsewhere)(no_traces_logged()(function))
 
 
 def check_words(home: object, on_change: str, on_other_settings: str) -> None:

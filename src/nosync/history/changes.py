@@ -16,6 +16,7 @@ from nosync.history.record import ViewRecord
 from nosync.kernels.accumulate import state_of
 from nosync.kernels.groups import from_batch
 from nosync.model.columns import COUNT, DIFF, EPOCH, TIME
+from nosync.model.errors import Invalid
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import Covers, LayerInfo
@@ -119,6 +120,14 @@ def _of_states(view: ViewRecord, change: ChangeStep, open: Open) -> Iterator[Wei
         if chosen:
             table = pa.Table.from_batches([held[mark] for mark in chosen], view.schema).combine_chunks()
             yield table.to_batches()[0], np.array([counts[mark] for mark in chosen], np.int64)
+
+
+def check_clear(name: str, view: ViewRecord) -> None:
+    """`Invalid` where a column of the view is called like what is said of a change."""
+    for column in view.schema.names:
+        if column.lower() in (EPOCH, TIME, DIFF):
+            words = f'view "{name}" has a column "{column}", and so have its changes'
+            raise Invalid(words, hint="Give the column of the view another name: changes add _epoch, _time and _diff.")
 
 
 def changes_schema(view: pa.Schema) -> pa.Schema:

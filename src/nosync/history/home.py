@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from nosync.history.changes import ChangeStep, batches, changes_schema, steps
+from nosync.history.changes import ChangeStep, batches, changes_schema, check_clear, steps
 from nosync.history.epochs import epochs_of
 from nosync.history.moments import epoch_at
 from nosync.history.query import answer
@@ -22,7 +22,8 @@ from nosync.journal.image import Image
 from nosync.journal.names import INPUT, RECORDS
 from nosync.journal.past import TieredReader, openings, past_records
 from nosync.journal.record import NOT_OURS, Record
-from nosync.model.arguments import checked, did_you_mean, public
+from nosync.model.absent import public
+from nosync.model.arguments import checked, did_you_mean
 from nosync.model.errors import Corrupt, Invalid, NotInHistory, reading
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, epochs
 from nosync.model.layers import Covers, LayerInfo
@@ -187,6 +188,7 @@ class Home:
     def steps(self, name: str, since: At = None, until: At = None) -> list[ChangeStep]:
         """How `changes` are read."""
         self._hold()
+        check_clear(name, self.record(name))
         record, first, last = self.record(name), self.resolve(since) or NO_EPOCH, self.resolve(until)
         last = self.epoch if last is None else last
         for epoch in (epoch for epoch in (first, last) if epoch):
@@ -196,9 +198,8 @@ class Home:
         begun = self.image.begun.get(record.trace)
         first = max(first, Epoch(begun.epoch - 1)) if begun else first
         kept = [epoch for epoch in epochs(first + 1, last) if epoch in self.image.kept and (begun is None or epoch >= begun.epoch)]
-        times = {entry.epoch: entry.at for entry in self.openings()} if kept else {}
-        written = pieces(self.image.traces.get(record.trace, {}))
-        return list(steps(written, kept, first, times, lambda epoch: self.image.covers(record.trace, epoch)))
+        times, layers = {entry.epoch: entry.at for entry in self.openings()} if kept else {}, self.image.traces.get(record.trace, {})
+        return list(steps(pieces(layers), kept, first, times, lambda epoch: self.image.covers(record.trace, epoch)))
 
     def openings(self) -> list[Opened]:
         """Of all epochs, oldest first, with what each took from the sources."""
@@ -211,8 +212,7 @@ class Home:
         >>> home.history().column("epoch").to_pylist()
         [1]
         """
-        views = {name: record.trace for name, record in self._records.items()}
-        return epochs_of([*self.past.records(), *self._recent], self.image, self.safe, views)
+        return epochs_of([*self.past.records(), *self._recent], self.image, self.safe, {v: at.trace for v, at in self._records.items()})
 
     def sql(self, statement: str, at: At = None) -> pa.Table:
         """The answer to a query over the views, all as of one epoch. Needs DuckDB (`pip install 'nosync[sql]'`), not Spark.

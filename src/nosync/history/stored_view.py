@@ -1,6 +1,7 @@
 """A view as of one epoch, as it lies in a home: whole, block by block, or only the rows of a key."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from nosync.history.reader import of_groups, repeated, rows
 from nosync.history.record import ViewRecord
 from nosync.kernels.accumulate import state_of
 from nosync.kernels.xxhash64 import hash_columns, hashable
-from nosync.model.arguments import public
+from nosync.model.absent import TABLE, missing_from, public
 from nosync.model.errors import Invalid, reading
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch
@@ -126,10 +127,26 @@ class StoredView:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return getattr(self.to_arrow(), name)
+        if not hasattr(pa.Table, name):
+            raise missing_from(type(self), name)
+        found = getattr(self.to_arrow(), name)
+        return self._answering(found) if callable(found) else found
 
     def __getitem__(self, key: Any) -> Any:
-        return self.to_arrow()[key]
+        return self._answering(self.to_arrow().__getitem__)(key)
+
+    def _answering(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """A method of the table, whose errors say what the view has."""
+
+        @wraps(method)
+        def call(*given: Any, **named: Any) -> Any:
+            try:
+                return method(*given, **named)
+            except (pa.ArrowException, LookupError, TypeError, ValueError) as error:
+                words = f'view "{self.name}": {(str(error.args[0]) if error.args else str(error)).splitlines()[0]}'
+                raise Invalid(words, hint=f"Its columns are {', '.join(self.schema.names)}. {TABLE}") from None
+
+        return call
 
     def __len__(self) -> int:
         return len(self.to_arrow())

@@ -11,10 +11,10 @@ from functools import cache, wraps
 from inspect import Parameter, Signature, signature
 from numbers import Integral, Real
 from reprlib import Repr
-from types import FunctionType, NoneType, UnionType
+from types import NoneType, UnionType
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from nosync.model.errors import Invalid
+from nosync.model.errors import Internal, Invalid, NosyncError
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
@@ -53,7 +53,9 @@ def checked(**elsewhere: str) -> Callable[[Callable[Given, Found]], Callable[Giv
                 _check_type(called, name, value, _types(function).get(name, ()), elsewhere.get(name, ""))
             try:
                 return function(*given, **named)
-            except Invalid as error:
+            except Internal:
+                raise
+            except NosyncError as error:
                 raise error.with_traceback(None) from error.__cause__  # where the user's call stands, not where it was found out
 
         return call
@@ -61,12 +63,20 @@ def checked(**elsewhere: str) -> Callable[[Callable[Given, Found]], Callable[Giv
     return decorate
 
 
-def public(kind: type[Found]) -> type[Found]:
-    """Decorates a class: each of its public methods is a checked call."""
-    for name, found in list(vars(kind).items()):
-        if not name.startswith("_") and isinstance(found, FunctionType) and "__wrapped__" not in vars(found):
-            setattr(kind, name, checked()(found))
-    return kind
+def check_takes(called: str, function: Callable[..., Any], *names: str) -> None:
+    """Whether a function of the user's can be called with so many arguments: found out when it is passed, not when its turn comes."""
+    try:
+        signature(function).bind(*names)
+    except TypeError:
+        words = f"{called} is called with {', '.join(names) or 'nothing'}, which {_name(function)} does not take"
+        raise Invalid(words, hint=f"Write def {_name(function, 'function')}({', '.join(names)}).") from None
+    except ValueError:  # of something that has no signature, as some written in C
+        pass
+
+
+def _name(function: Callable[..., Any], otherwise: str = "") -> str:
+    name = getattr(function, "__name__", "<")
+    return (otherwise or "this function") if "<" in name else name
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -100,7 +110,8 @@ def _misfit(called: str, known: Signature, given: tuple[Any, ...], named: Mappin
             return Invalid(f'{called} has no argument "{name}"', hint=hint)
     by_place = [name for name, one in known.parameters.items() if one.kind is Parameter.POSITIONAL_OR_KEYWORD]
     if len(given) > len(by_place):
-        return Invalid(f"{called} was given {len(given) - ('self' in by_place)} arguments in order", hint=takes)
+        count = len(given) - ("self" in by_place)
+        return Invalid(f"{called} was given {count} {'argument' if count == 1 else 'arguments'} in order", hint=takes)
     twice = [name for name in by_place[: len(given)] if name in named]
     if twice:
         return Invalid(f"{called} was given {twice[0]} twice", hint="Pass it in its place, or by its name.")

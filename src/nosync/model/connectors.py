@@ -3,6 +3,7 @@
 Any object with the right methods will do, so attributes that happen to have the name of one are the likely mistake. Pure.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from inspect import isroutine
 from os import PathLike
@@ -17,16 +18,29 @@ READERS = {
     "DataStreamReader": 'Call its load(): spark.readStream.format("rate").load().',
     "DataFrameReader": 'Pass ns.files("in", format="csv", schema="..."): files that come are read, each once.',
 }
+OF_ANOTHER_FLOW = 'What another flow has, it hands on by a sink: ns.parquet("out", mode="append") there, ns.files("out") here.'
+READ_OTHERWISE = {
+    "Flow": "A flow is no input of a flow. " + OF_ANOTHER_FLOW,
+    "Run": OF_ANOTHER_FLOW,
+    "Home": OF_ANOTHER_FLOW,
+    "StoredView": OF_ANOTHER_FLOW,
+}
+STATEMENT = re.compile(r"\s*(select|with|create)\s", re.IGNORECASE)
 SEE = "docs/extending.md shows a whole one."
 
 
 def check_source(name: str, source: Any) -> None:
     """Before `declare` is called."""
+    if isinstance(source, str) and STATEMENT.match(source):
+        raise Invalid(f'source "{name}" is a statement, not a source', hint='Queries come after sources: flow.sql("select ...").')
     if isinstance(source, str | PathLike):
         raise Invalid(f'source "{name}" is {str(source)!r}, a path and not a source', hint=f'Pass ns.files("{source}", format="...").')
     if type(source).__name__ == "DataFrame":
         hint = "Tables that stay as they are need no source: use the DataFrame in queries. What grows is read by ns.files and its like."
-        raise Invalid(f'source "{name}" is a DataFrame, which has no declare()', hint=hint)
+        raise Invalid(f'source "{name}" is a {_library(source)}DataFrame, which has no declare()', hint=hint)
+    if type(source).__name__ in READ_OTHERWISE and _library(source) == "nosync ":
+        words = f'source "{name}" is a {type(source).__name__}, which has no declare()'
+        raise Invalid(words, hint=READ_OTHERWISE[type(source).__name__])
     if type(source).__name__ in READERS:
         hint = READERS[type(source).__name__]
         raise Invalid(f'source "{name}" is a {type(source).__name__}, which has yet to load something', hint=hint)
@@ -98,6 +112,12 @@ def _check_object(owner: str, given: Any, methods: Iterable[str], value: str) ->
     missing += [value] if _attribute(owner, given, value) is None else []
     if missing:
         raise Invalid(f"{owner} is a {type(given).__name__}, which has no {', '.join(missing)}", hint=SEE)
+
+
+def _library(given: Any) -> str:
+    """To be put before a name that several have."""
+    found = type(given).__module__.partition(".")[0]
+    return f"{found} " if found in ("pandas", "polars", "nosync") else ""
 
 
 def _attribute(owner: str, given: Any, name: str) -> Any:

@@ -6,10 +6,12 @@ Every error names the object and quotes the user's text in one factual line; the
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import TracebackType
 
 from nosync.model.secrets import redacted
 
 LONGEST = 1000  # characters of a message that quotes what was read
+INSIDE = ("nosync", "pyspark", "py4j")  # packages whose frames say nothing to whoever wrote a function that failed
 
 
 class NosyncError(Exception):
@@ -106,8 +108,29 @@ def user_code(what: str, hint: str, passed: tuple[type[NosyncError], ...] = (Nos
             raise
         if isinstance(error, NosyncError):
             raise Failed(f"{what}: {error.message}", hint=error.hint or hint) from error
-        words = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise Failed(f"{what}: {words}", hint=hint) from error
+        raise Failed(f"{what}: {said_by(error)}", hint=hint) from _of_their_own(error)
+
+
+def said_by(error: BaseException) -> str:
+    """Its kind and its first line; of an error of the JVM, what that says, not which call it came out of."""
+    lines = str(error).splitlines() or [""]
+    if lines[0].startswith("An error occurred while calling") and len(lines) > 1:
+        return lines[1].removeprefix(": ").partition("Exception: ")[2] or lines[1].removeprefix(": ")
+    return f"{type(error).__name__}: {lines[0]}"
+
+
+def _of_their_own(error: BaseException) -> BaseException:
+    """The error with the frames of their functions alone, if there are any, and without the stack of the JVM."""
+    cause = error if said_by(error).startswith(type(error).__name__) else RuntimeError(said_by(error))
+    found, step = [], error.__traceback__
+    while step is not None:
+        if str(step.tb_frame.f_globals.get("__name__")).partition(".")[0] not in INSIDE:
+            found.append(step)
+        step = step.tb_next
+    trace = None
+    for step in reversed(found):
+        trace = TracebackType(trace, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    return cause.with_traceback(trace or error.__traceback__)
 
 
 def unexpected(where: str, error: BaseException) -> NosyncError:

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from nosync.model.errors import NosyncError
+from nosync.model.arguments import check_takes
+from nosync.model.errors import Invalid, NosyncError
 from nosync.model.progress import Progress
 
 Kind = Literal["started", "progress", "idle", "terminated"]
@@ -46,9 +47,13 @@ Listening = Callable[[Event], object]
 METHODS: dict[Kind, str] = {"started": "onStarted", "progress": "onProgress", "idle": "onIdle", "terminated": "onTerminated"}
 
 
-def listening(given: object) -> Listening | None:
-    """One function of what a user passed: a function of events, or an object with some of the methods; None for anything else."""
+def listening(given: object) -> Listening:
+    """One function of what a user passed: a function of events, or an object with some of the methods."""
     found = {kind: getattr(given, method, None) for kind, method in METHODS.items()}
     if any(map(callable, found.values())):
         return lambda event: method(event) if callable(method := found[event.kind]) else None
-    return given if callable(given) and not isinstance(given, type) else None
+    if not callable(given) or isinstance(given, type):
+        hint = "Pass a function of events, or an object with onStarted, onProgress, onIdle or onTerminated."
+        raise Invalid(f"flow.listen was given a {type(given).__name__}, which cannot listen", hint=hint)
+    check_takes("the function of flow.listen", given, "event")
+    return given

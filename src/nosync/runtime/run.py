@@ -14,8 +14,9 @@ from nosync.history.status import recorded_safe, status_of
 from nosync.journal.entries import Keeping
 from nosync.journal.names import INPUT
 from nosync.journal.pins import pin, unpin
-from nosync.model.arguments import checked, public
-from nosync.model.errors import Conflict, Invalid, NosyncError
+from nosync.model.absent import public
+from nosync.model.arguments import checked
+from nosync.model.errors import Conflict, Internal, Invalid, NosyncError
 from nosync.model.identifiers import Epoch
 from nosync.model.ladder import Keep, ladder_of
 from nosync.model.moment import At
@@ -344,5 +345,6 @@ class Run:
             self._raise()
 
     def _raise(self) -> None:
-        if self._loop.error is not None:
-            raise self._loop.error
+        error = self._loop.error
+        if error is not None:
+            raise error if isinstance(error, Internal) else error.with_traceback(None)  # the user's call is what matters

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from nosync.model.arguments import checked
+from nosync.model.arguments import check_takes, checked
 from nosync.model.columns import DIFF, EPOCH
 from nosync.model.errors import Invalid, Refused
 from nosync.model.quoting import quoted
@@ -34,6 +34,7 @@ def foreachBatch(  # noqa: N802 (PySpark's name)
     if mode not in ("update", "append"):
         hint = 'Pass "update" or "append". The whole result of now is ns.parquet(path, mode="state"), or run.view(name).'
         raise Invalid(f'ns.foreachBatch: mode="{mode}" is not known', hint=hint)
+    check_takes("the function of ns.foreachBatch", function, "df", "batch_id")
     return ForeachBatch(function, mode, idempotent)
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
 
-from nosync.model.arguments import checked
+from nosync.model.arguments import check_takes, checked
 from nosync.model.sink import Changes, Identity, Promise
 
 
@@ -19,6 +19,7 @@ def foreachEpoch(function: Callable[[DataFrame, int], Any], idempotent: bool = F
 
     >>> flow.sink("each", purchases, ns.foreachEpoch(lambda df, epoch: df.count()))
     """
+    check_takes("the function of ns.foreachEpoch", function, "df", "epoch")
     return ForeachEpoch(function, idempotent)
 
 

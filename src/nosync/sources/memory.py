@@ -15,13 +15,14 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.conversion import LocalDataToArrowConversion
-from pyspark.sql.types import LongType, StructType
+from pyspark.sql.types import LongType, StructField, StructType
 
 from nosync.bridge.frames import declared_schema
 from nosync.model.arguments import checked, did_you_mean
 from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid
 from nosync.model.source import Slice, Taken
+from nosync.sources.given import plain, rows_in, would_lose
 
 
 @checked()
@@ -75,12 +76,12 @@ class Memory:
     @checked()
     def add(self, rows: Iterable[Any]) -> None:
         """These rows belong to the collection from the next epoch on."""
-        self._give(list(rows), 1)
+        self._give(rows_in("memory.add", rows), 1)
 
     @checked()
     def remove(self, rows: Iterable[Any]) -> None:
         """These rows leave the collection with the next epoch. Those that are not there go to `<source>.rejected`."""
-        gone = list(rows)
+        gone = rows_in("memory.remove", rows)
         if gone and self.append_only:
             raise Invalid("the memory source only adds rows", hint="Declare it with ns.memory(..., removals=True).")
         self._give(gone, -1)
@@ -90,12 +91,13 @@ class Memory:
             raise Invalid("the memory source is not part of a flow yet", hint="Pass it to flow.source(...) first.")
         if not rows:
             return
-        self._check_widths(rows)
+        rows = [plain(row) for row in rows]
+        self._check_rows(rows)
         self._table(rows, diff)  # wrong rows are the giver's error, at once
         with self.lock:
             self.pending.append((rows, diff))
 
-    def _check_widths(self, rows: list[Any]) -> None:
+    def _check_rows(self, rows: list[Any]) -> None:
         """A row that is no row is told from one whose values do not fit."""
         for row in rows:
             if not isinstance(row, tuple | list | dict):
@@ -108,6 +110,10 @@ class Memory:
             if not isinstance(row, dict) and len(row) != len(self.schema):
                 words = f'source "{self.name}": the row {row!r} has {len(row)} values, not {len(self.schema)}'
                 raise Invalid(words, hint=f"Rows are {self.schema.simpleString()}.")
+            for column, value in zip(self.schema.fields, self._values(row), strict=True):
+                if would_lose(value, column.dataType):
+                    words = f'source "{self.name}": {column.name}={value!r} is no {column.dataType.simpleString()}'
+                    raise Invalid(words, hint=f"Rows are {self.schema.simpleString()}.")
 
     def _table(self, rows: list[Any], diff: int) -> pa.Table:
         try:
@@ -124,8 +130,22 @@ class Memory:
                 self._table([row], 1)
             except Invalid as found:
                 return found
-        what = f'source "{self.name}": a row does not fit the schema: {rows[0]!r}' if len(rows) == 1 else f'source "{self.name}"'
-        return Invalid(f"{what}: {words}", hint=f"Rows are {self.schema.simpleString()}.")
+        if len(rows) > 1:
+            return Invalid(f'source "{self.name}": {words}', hint=f"Rows are {self.schema.simpleString()}.")
+        wrong = [said for said in map(self._unfit_value, self.schema.fields, self._values(rows[0])) if said]
+        words = f'source "{self.name}": the row {rows[0]!r} does not fit the schema: {wrong[0] if wrong else words}'
+        return Invalid(words, hint=f"Rows are {self.schema.simpleString()}.")
+
+    def _values(self, row: Any) -> list[Any]:
+        return [row.get(name) for name in self.schema.names] if isinstance(row, dict) else list(row)
+
+    def _unfit_value(self, column: StructField, value: Any) -> str:
+        """Empty where the value fits."""
+        try:
+            LocalDataToArrowConversion.convert([(value,)], StructType([column]), False)
+        except (PySparkException, pa.ArrowException, TypeError, ValueError, LookupError, AssertionError):
+            return f"{column.name}={value!r} is no {column.dataType.simpleString()}"
+        return ""
 
     def start(self, folder: Path, taken: Taken) -> None:
         """What was given before and is not part of an epoch stays: it is handed out again."""

@@ -37,6 +37,10 @@ class Place:
         expression = re.compile(f"{_expression(self.pattern)}(?:/.*)?")
         return lambda name: expression.fullmatch(name) is not None
 
+    def holds(self, file: Path) -> bool:
+        """Whether a file with this path would be read."""
+        return file.is_relative_to(self.folder) and self.fits(str(file.relative_to(self.folder)))
+
     def __str__(self) -> str:
         return str(self.folder / self.pattern)
 

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyspark
 
-from nosync.bridge.errors import all_messages, root_message
+from nosync.bridge.errors import CODES, all_messages, root_message
 from nosync.model.errors import Corrupt, Failed, NosyncError, Unavailable, Unreadable
 from nosync.model.identifiers import Epoch
 from nosync.recovery.suspicion import START_AGAIN
@@ -77,7 +77,7 @@ def explain(error: Exception, views_by_function: Mapping[str, str], views: list[
     if found:
         return _function_failed(found.group(0), views_by_function, views, job, hint)
     classes = ERROR_CLASS.findall(text)
-    words = classes[0] if classes else text.strip().splitlines()[0]
+    words = CODES.sub("", classes[0]) if classes else text.strip().splitlines()[0]
     return Failed(f"{job} failed in {_some(views)}: {words}", hint=hint)
 
 
@@ -139,5 +139,7 @@ def _function_failed(trace: str, views_by_function: Mapping[str, str], views: li
 
 
 def _some(views: list[str]) -> str:
-    names = ", ".join(f'"{view}"' for view in dict.fromkeys(views))
-    return f"view {names}" if len(set(views)) == 1 else f"one of the views {names}"
+    """Where it was. What a source rejects is nobody's expression."""
+    written = [view for view in dict.fromkeys(views) if not view.endswith(".rejected")] or views
+    names = ", ".join(f'"{view}"' for view in written)
+    return f"view {names}" if len(written) == 1 else f"one of the views {names}"
