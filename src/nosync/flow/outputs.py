@@ -12,9 +12,8 @@ from nosync.graph.traces import computed_from
 from nosync.model.connectors import check_columns, check_sink
 from nosync.model.errors import Invalid
 from nosync.model.safety import Release
-from nosync.model.sink import BoundSink, Choosy, Sink
+from nosync.model.sink import BoundSink, Choosy, Sink, WritesFiles
 from nosync.model.source import Source
-from nosync.sinks.folders import Folder
 from nosync.sources.files import Files
 
 
@@ -46,8 +45,8 @@ def check_apart(sources: Mapping[str, Source], sinks: Mapping[str, BoundSink], h
     """Whether no source would read what the flow itself writes, as input without end."""
     written = {"the home": Path(home).expanduser() / "layers"}
     for name, found in sinks.items():
-        if isinstance(found.sink, Folder):
-            written[f'sink "{name}"'] = found.sink.folder / f"epoch.{found.sink.format}"
+        if isinstance(found.sink, WritesFiles):
+            written[f'sink "{name}"'] = found.sink.first_file()
     for name, source in sources.items():
         place = source.place if isinstance(source, Files) else None
         for what, file in written.items():

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from nosync.model.identifiers import Epoch
@@ -119,6 +120,14 @@ class Apart(Protocol):
     @property
     def every_epoch(self) -> bool:
         """Whether it does: then it gets each by itself, at any pace."""
+
+
+@runtime_checkable
+class WritesFiles(Protocol):
+    """A sink of files in a folder, which a source of the same flow must not read."""
+
+    def first_file(self) -> Path:
+        """The path of one of them."""
 
 
 @dataclass(frozen=True)

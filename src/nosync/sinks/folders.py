@@ -103,6 +103,9 @@ class Folder:
         parts = f", partitionBy={list(self.partition_by)}" if self.partition_by else ""
         return f'ns.{self.format}("{self.folder}", mode="{self.mode}"{parts})'
 
+    def first_file(self) -> Path:
+        return self.folder.absolute() / f"epoch-000000000001.{self.format}"
+
     @property
     def every_epoch(self) -> bool:
         """Each file of changes is that of one epoch, as its rows say."""
