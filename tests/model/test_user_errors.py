@@ -14,7 +14,7 @@ OF_THE_JVM = (
     "\tat org.apache.spark.sql.errors.QueryExecutionErrors$.dataSourceNotFoundError(QueryExecutionErrors.scala:727)"
 )
 WITHIN: dict[str, object] = {"__name__": "pyspark.sql.readwriter"}
-exec(compile("def save(function):\n    function()", "readwriter.py", "exec"), WITHIN)
+exec(compile("def save(function):\n    function()", "site-packages/pyspark/sql/readwriter.py", "exec"), WITHIN)
 save: Callable[[Callable[[], None]], None] = WITHIN["save"]  # type: ignore[assignment]
 
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from nosync.model.secrets import redacted
 
 LONGEST = 1000  # characters of a message that quotes what was read
-INSIDE = ("nosync", "pyspark", "py4j")  # packages whose frames say nothing to whoever wrote a function that failed
+INSTALLED = ("site-packages", "dist-packages")  # frames there say nothing to whoever wrote a function that failed
 
 
 class NosyncError(Exception):
@@ -124,7 +124,8 @@ def _of_their_own(error: BaseException) -> BaseException:
     cause = error if said_by(error).startswith(type(error).__name__) else RuntimeError(said_by(error))
     found, step = [], error.__traceback__
     while step is not None:
-        if str(step.tb_frame.f_globals.get("__name__")).partition(".")[0] not in INSIDE:
+        file, module = step.tb_frame.f_code.co_filename, str(step.tb_frame.f_globals.get("__name__"))
+        if module.partition(".")[0] != "nosync" and not any(folder in file for folder in INSTALLED):
             found.append(step)
         step = step.tb_next
     trace = None
