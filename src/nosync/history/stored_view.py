@@ -127,7 +127,7 @@ class StoredView:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        if not hasattr(pa.Table, name):
+        if name not in dir(pa.Table):
             raise missing_from(type(self), name)
         found = getattr(self.to_arrow(), name)
         return self._answering(found) if callable(found) else found

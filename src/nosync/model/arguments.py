@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache, wraps
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, Signature, isroutine, signature
 from numbers import Integral, Real
 from reprlib import Repr
 from types import NoneType, UnionType
@@ -75,7 +75,7 @@ def check_takes(called: str, function: Callable[..., Any], *names: str) -> None:
 
 
 def _name(function: Callable[..., Any], otherwise: str = "") -> str:
-    name = getattr(function, "__name__", "<")
+    name = function.__name__ if isroutine(function) else "<"
     return (otherwise or "this function") if "<" in name else name
 
 

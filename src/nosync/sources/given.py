@@ -18,7 +18,7 @@ def rows_in(called: str, given: Iterable[Any]) -> list[Any]:
     """The rows of a list or any other iterable; a table, or one row alone, is not taken for one."""
     if isinstance(given, str | bytes | Mapping):
         raise Invalid(f"{called} was given a {type(given).__name__}, not rows", hint='Pass a list of tuples or dicts, as [("a", 1)].')
-    library = type(given).__module__.partition(".")[0]
+    library = _library(given)
     if library in TABLES:
         way_out = {"pandas": 'df.to_dict("records")', "polars": "df.rows()", "pyarrow": "table.to_pylist()"}[library]
         raise Invalid(f"{called} was given a {library} {type(given).__name__}, not rows", hint=f"Pass {way_out}.")
@@ -37,7 +37,14 @@ def plain(row: Any) -> Any:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
-    return value.to_pydatetime() if isinstance(value, datetime) and hasattr(value, "to_pydatetime") else value
+    if isinstance(value, datetime) and _library(value) == "pandas":
+        at: Any = value
+        return at.to_pydatetime()
+    return value
+
+
+def _library(value: Any) -> str:
+    return type(value).__module__.partition(".")[0]
 
 
 def would_lose(value: Any, type: DataType) -> bool:
