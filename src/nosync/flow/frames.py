@@ -14,7 +14,7 @@ INSTEAD: tuple[tuple[Callable[[Any], bool], str], ...] = (
     (lambda given: type(given).__name__ == "Column", "Name the rows it is of: df.select(column)."),
     (lambda given: type(given).__name__ == "GroupedData", 'Say what is wanted of each group: .agg(F.count("*")), .count() or the like.'),
     (isroutine, "Call it, and pass what it returns."),
-    (lambda given: type(given).__module__.startswith("nosync.sources."), 'Declare it first: flow.source("name", source) gives a DataFrame.'),
+    (lambda given: type(given).__module__.startswith("nosync.sources."), 'Declare it first: flow.source("name", source) gives a frame.'),
 )
 
 
