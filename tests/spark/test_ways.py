@@ -140,7 +140,7 @@ def test_few_rows_go_narrow_and_many_wide_whatever_was_measured() -> None:
     assert ways.choose(1, 1000) == "narrow" and ways.choose(2, None) == "wide"
 
 
-@pytest.mark.parametrize("rows", [10_000, 100_000])
+@pytest.mark.parametrize("rows", [10_000, 200_000])
 @pytest.mark.parametrize("better", ["narrow", "wide"])
 def test_between_the_two_the_way_that_took_less_time_is_taken(rows: int, better: str) -> None:
     chosen = noted(Ways(), rows, lambda way: 1500.0 if way == better else 2000.0)
@@ -150,7 +150,14 @@ def test_between_the_two_the_way_that_took_less_time_is_taken(rows: int, better:
 
 def test_what_is_quick_is_not_compared() -> None:
     assert set(noted(Ways(), 10_000, lambda way: 900.0)) == {"narrow"}
-    assert set(noted(Ways(), 100_000, lambda way: 900.0)) == {"wide"}
+    assert set(noted(Ways(), 100_000, lambda way: 900.0)) == {"narrow"}
+    assert set(noted(Ways(), 200_000, lambda way: 900.0)) == {"wide"}
+
+
+def test_what_tasks_read_themselves_goes_wide_earlier() -> None:
+    assert Ways().choose(1, 100_000) == "narrow"
+    assert Ways().choose(1, 100_000, direct=True) == "wide"
+    assert Ways().choose(1, 10_000, direct=True) == "narrow"
 
 
 def test_a_flow_whose_rows_multiply_on_the_way_goes_wide_until_they_do_no_more() -> None:

@@ -14,7 +14,7 @@ from nosync.bridge.held import TooMany
 from nosync.compile.ledger import LedgerNode
 from nosync.graph.graph import Graph
 from nosync.graph.nodes import SourceNode
-from nosync.graph.operators import RegroupNode
+from nosync.graph.operators import AccumulateNode, RegroupNode
 from nosync.graph.timed import timed_sources
 from nosync.graph.traces import feeders
 from nosync.journal.entries import Opened
@@ -194,7 +194,13 @@ class SparkEngine:
             return "wide"
         pairs = [(self.program.sources[name], slice) for name, found in self._taken(openings).items() for slice in found]
         rows = rows_of([source.rows(slice) for source, slice in pairs], [source.weight(slice) for source, slice in pairs])
-        return self.ways.choose(openings[0].epoch, rows)
+        return self.ways.choose(openings[0].epoch, rows, self._reads_directly(openings))
+
+    def _reads_directly(self, openings: Sequence[Opened]) -> bool:
+        """Whether some operator's tasks may read their input themselves."""
+        taken, operators = self._taken(openings), self.program.graph.operators
+        wanted = {node.source_columns.source for node in operators if isinstance(node, AccumulateNode) and node.source_columns}
+        return any(self._direct(name, found) for name, found in taken.items() if name in wanted)
 
     def _narrow(self, openings: Sequence[Opened], covers: CoversOf, seen: History) -> NarrowJob:
         """Files of Parquet are read by workers also here: one that is cut off while it is mapped takes the process with it."""

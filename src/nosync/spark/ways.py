@@ -14,7 +14,8 @@ from nosync.model.errors import Invalid
 
 Way = Literal["narrow", "wide"]
 SETTING = "spark.nosync.way"
-SURELY_NARROW, USUALLY_NARROW, SURELY_WIDE = 5_000, 50_000, 300_000
+SURELY_NARROW, USUALLY_NARROW, SURELY_WIDE = 5_000, 150_000, 300_000
+USUALLY_NARROW_DIRECT = 50_000  # where tasks read their input themselves, and aggregate it as they read
 BYTES_OF_A_ROW = 100  # of a slice whose rows nobody has counted
 TRIED = 3  # epochs after which a way is known: the first ones make plans
 SLOW_MILLIS = 1_000.0  # what takes less is not worth a trial of the other way
@@ -33,18 +34,18 @@ class Ways:
         if self.pinned not in ("", "narrow", "wide", "mixed"):
             raise Invalid(f'{SETTING} is "{self.pinned}"', hint='It is "narrow", "wide" or "mixed" (in turn). Unset, each epoch chooses.')
 
-    def choose(self, epoch: int, rows: int | None) -> Way:
-        """For an epoch with so many rows of input; None where nobody knows."""
+    def choose(self, epoch: int, rows: int | None, direct: bool = False) -> Way:
+        """For an epoch with so many rows of input; None where nobody knows. `direct`: a wide one's tasks may read it themselves."""
         if self.pinned:
             narrow = self.pinned == "narrow" or (self.pinned == "mixed" and epoch % 2 == 1)
             return "narrow" if narrow else "wide"
         if rows is None or rows * self.growth > SURELY_WIDE:
             return "wide"
         load = rows * self.growth
-        return "narrow" if load <= SURELY_NARROW else self._measured(load)
+        return "narrow" if load <= SURELY_NARROW else self._measured(load, USUALLY_NARROW_DIRECT if direct else USUALLY_NARROW)
 
-    def _measured(self, load: float) -> Way:
-        usual: Way = "narrow" if load <= USUALLY_NARROW else "wide"
+    def _measured(self, load: float, most: int) -> Way:
+        usual: Way = "narrow" if load <= most else "wide"
         other: Way = "wide" if usual == "narrow" else "narrow"
         known, tried = (self.times.get((way, _size(load)), ()) for way in (usual, other))
         if len(known) < TRIED or (len(tried) < TRIED and min(known) < SLOW_MILLIS):
