@@ -61,7 +61,7 @@ class Shipped(History):
             (self.home / path).unlink()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(8))
 def test_what_was_readable_on_a_tier_stays_so(tmp_path: Path, seed: int) -> None:
     history, last = Shipped(tmp_path, "upserts", seed), 0
     for _ in range(50):

@@ -130,15 +130,16 @@ def needed(known: Sequence[LayerInfo], kept: Kept, last: Epoch, first: Epoch = F
     """The paths of those layers without which the newest state, or that of a kept epoch, could not be read where only some of all `known`
     layers are `there`. What is behind epoch `last` is needed in any case.
 
-    Until a versioned layer is there, all that it was made of stays on record: it does not say which epochs changed nothing.
+    Until a versioned layer is there, and all of the chain before it, all that it was made of stays on record: it does not say which epochs
+    changed nothing.
     """
     layers = known if there is None else there
     old = [layer for layer in layers if layer.upper <= last + 1]
-    found = [*cover(old, last), *chain_of(old, kept, last, first, start_of(known)).layers]
+    chain = chain_of(old, kept, last, first, start_of(known))
+    found = [*cover(old, last), *chain.layers]
     found += [layer for layer in layers if layer.upper > last + 1]
     if there is not None:
-        here = {layer.path for layer in there}
-        absent = [layer for layer in chain_of(known, kept, last, first).versioned if layer.path not in here]
+        absent = [layer for layer in chain_of(known, kept, last, first).versioned if layer not in chain.versioned]
         found += [leaf for leaf in leaf_layers(layer for layer in known if not layer.versions) if any(within(leaf, one) for one in absent)]
         found += _otherwise_lost(old, found, known, kept)
     return {layer.path for layer in found}
