@@ -7,7 +7,8 @@ import logging
 import shlex
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -23,6 +24,7 @@ from nosync.model.status import Status
 
 ROWS = 12  # epochs in the live table
 PARTS = ("open", "compute", "seal")
+SILENT_SECONDS = 10.0  # after which a step says that it goes on
 
 
 @dataclass
@@ -63,6 +65,9 @@ class Display(Protocol):
     def say(self, words: str) -> None:
         """A step on the way."""
 
+    def during(self, words: str) -> AbstractContextManager[None]:
+        """Around what may take long before there is a run to look at."""
+
     def epoch(self, progress: dict[str, Any]) -> None: ...
 
     def look(self, status: Status) -> None:
@@ -75,6 +80,10 @@ class Quiet:
     """Nothing but errors."""
 
     def say(self, words: str) -> None: ...
+
+    def during(self, words: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def epoch(self, progress: dict[str, Any]) -> None: ...
     def look(self, status: Status) -> None: ...
     def close(self) -> None: ...
@@ -83,19 +92,32 @@ class Quiet:
 class Lines:
     """A line an epoch on stdout, or JSON; steps on stderr."""
 
-    def __init__(self, as_json: bool) -> None:
-        self._as_json = as_json
+    def __init__(self, as_json: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self._as_json, self._clock = as_json, clock
+        self._begun_at, self._again = clock(), SILENT_SECONDS
 
     def say(self, words: str) -> None:
         click.echo(visible(words), err=True)
 
+    def during(self, words: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def epoch(self, progress: dict[str, Any]) -> None:
+        self._begun_at, self._again = self._clock(), SILENT_SECONDS
         if self._as_json:
             print_json(progress)
         else:
             click.echo(line_of(progress))
 
-    def look(self, status: Status) -> None: ...
+    def look(self, status: Status) -> None:
+        """A step that takes long says so, ever more rarely."""
+        seconds = self._clock() - self._begun_at
+        if status.phase != "running" or status.message.startswith("Waiting"):
+            self._begun_at, self._again = self._clock(), SILENT_SECONDS
+        elif seconds >= self._again:
+            self._again *= 2
+            self.say(f"{under_way(status)} ({seconds:.0f} s)")
+
     def close(self) -> None: ...
 
 
@@ -114,12 +136,18 @@ class LiveTable:
     def say(self, words: str) -> None:
         self._screen.print(Text(visible(words), style="dim"))
 
+    @contextmanager
+    def during(self, words: str) -> Iterator[None]:
+        self._now = words
+        with Live(get_renderable=self._render, console=self._screen, refresh_per_second=8, transient=True):
+            yield
+
     def epoch(self, progress: dict[str, Any]) -> None:
         self._latest.append(progress)
 
     def look(self, status: Status) -> None:
         self._standing = standing(status)
-        self._now = status.message if status.message != "Processing" else f"Computing epoch {status.epoch + 1:,}"
+        self._now = under_way(status)
         if self._live is None and status.phase in ("running", "stopping"):
             self._live = Live(get_renderable=self._render, console=self._screen, refresh_per_second=8, transient=True)
             self._live.start()
@@ -149,6 +177,11 @@ class Saying(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         flow = record.name.partition(".")[2]
         self._say(f"{flow}: {record.getMessage()}" if flow else record.getMessage())
+
+
+def under_way(status: Status) -> str:
+    """What a run does now."""
+    return status.message if status.message != "Processing" else f"Computing epoch {status.epoch + 1:,}"
 
 
 def line_of(progress: dict[str, Any]) -> str:

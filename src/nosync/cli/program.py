@@ -14,13 +14,15 @@ from pyspark import cloudpickle
 
 import nosync
 from nosync.model.errors import Invalid, NosyncError
+from nosync.spark.session import calm_sessions
 
 MODULE = "__flow__"
 
 
 def load_flow(path: Path) -> "nosync.Flow":
     """The variable `flow` of the file; `Invalid` says what the file lacks, with the user's own traceback where it raised."""
-    module = _run(path)
+    with calm_sessions():
+        module = _run(path)
     found = getattr(module, "flow", None)
     if found is None:
         raise Invalid(f'"{path}" defines no variable "flow"', hint='Assign the flow to it: flow = nosync.Flow("name").')

@@ -121,13 +121,13 @@ def _in_words(key: str, value: Any) -> str:
         case "neededBytes" | "historyBytes" | "inputBytes":
             return size(value)
         case "givesUp":
-            return f"{value[1]:,} epochs at {value[0]}" if value else ""
+            return f"{value[1]:,} epochs at {_written(value[0])}" if value else ""
         case "since":
-            return f"{value} ({_ago(value)})" if value else ""
+            return f"{_written(value)} ({_ago(value)})" if value else ""
         case "estimate":
             return _estimated(value) if value else ""
         case "startedBy":
-            return f"process {value['process']} on {value['host']} at {value['at']}" if value else "nobody"
+            return f"process {value['process']} on {value['host']} at {_written(value['at'])}" if value else "nobody"
         case "standbys":
             return ", ".join(f"process {one['process']} on {one['host']}" for one in value)
         case "tiers":
@@ -135,11 +135,11 @@ def _in_words(key: str, value: Any) -> str:
                 f"{tier['survives']} {tier['objects']:,} files, {size(tier['bytes'])} ({size(tier['behind'])} to go)" for tier in value
             )
         case "nextDeliveries":
-            return ", ".join(f"{sink} at {at}" for sink, at in value.items())
+            return ", ".join(f"{sink} at {_written(at)}" for sink, at in value.items())
         case "skipped":
             return "; ".join(f"{source}: {listed(names)}" for source, names in value.items())
         case "troubles":
-            return "; ".join(f"{one['duty']}: {one['count']:,}, the last {_iso(one['at'])}: {one['message']}" for one in value) or "none"
+            return "; ".join(f"{one['duty']}: {one['count']:,}, the last {_written(_iso(one['at']))}: {one['message']}" for one in value) or "none"
     if isinstance(value, dict):
         return ", ".join(f"{name} {count:,}" for name, count in value.items()) or "none"
     return f"{value:,}" if isinstance(value, int) else str(value)
@@ -152,6 +152,11 @@ def _estimated(value: dict[str, Any]) -> str:
     each, speed, epoch = (value["pace"][name] for name in ("object_seconds", "bytes_per_second", "epoch_seconds"))
     measured = f"{1e3 * each:.0f} ms an object, {size(int(speed))}/s, {epoch:.2g} s an epoch"
     return f"about {value['seconds']:g} s{aim}: {objects:,} objects, {size(effort['bytes'])}, {effort['epochs']:,} epochs; at {measured}"
+
+
+def _written(iso: str) -> str:
+    """A time as people write it."""
+    return f"{datetime.fromisoformat(iso).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _ago(iso: str) -> str:

@@ -4,7 +4,8 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,24 @@ def local_session(wanted: Mapping[str, str]) -> SparkSession:
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     }
     return _started({**settings, **wanted})
+
+
+@contextmanager
+def calm_sessions(environment: MutableMapping[str, str] = os.environ) -> Iterator[None]:
+    """Sessions that a user's program starts meanwhile log as ours do and show no bars of their own, unless they are told otherwise: by a
+    configuration of Spark's, or by the program.
+    """
+    before = {name: environment.get(name) for name in ("PYSPARK_SUBMIT_ARGS", "SPARK_SUBMIT_OPTS")}
+    environment.setdefault("PYSPARK_SUBMIT_ARGS", "--conf spark.ui.showConsoleProgress=false pyspark-shell")
+    configured = Path(environment.get("SPARK_CONF_DIR", Path(environment.get("SPARK_HOME", "/nowhere")) / "conf")) / "log4j2.properties"
+    if not configured.exists():
+        environment["SPARK_SUBMIT_OPTS"] = f"-Dlog4j2.configurationFile={LOG4J.as_uri()} {before['SPARK_SUBMIT_OPTS'] or ''}".strip()
+    try:
+        yield
+    finally:
+        for name, said in before.items():
+            environment.pop(name, None)
+            environment.update({} if said is None else {name: said})
 
 
 def _started(settings: Mapping[str, str]) -> SparkSession:
