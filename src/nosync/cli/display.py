@@ -7,8 +7,7 @@ import logging
 import shlex
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -65,9 +64,6 @@ class Display(Protocol):
     def say(self, words: str) -> None:
         """A step on the way."""
 
-    def during(self, words: str) -> AbstractContextManager[None]:
-        """Around what may take long before there is a run to look at."""
-
     def epoch(self, progress: dict[str, Any]) -> None: ...
 
     def look(self, status: Status) -> None:
@@ -80,10 +76,6 @@ class Quiet:
     """Nothing but errors."""
 
     def say(self, words: str) -> None: ...
-
-    def during(self, words: str) -> AbstractContextManager[None]:
-        return nullcontext()
-
     def epoch(self, progress: dict[str, Any]) -> None: ...
     def look(self, status: Status) -> None: ...
     def close(self) -> None: ...
@@ -98,9 +90,6 @@ class Lines:
 
     def say(self, words: str) -> None:
         click.echo(visible(words), err=True)
-
-    def during(self, words: str) -> AbstractContextManager[None]:
-        return nullcontext()
 
     def epoch(self, progress: dict[str, Any]) -> None:
         self._begun_at, self._again = self._clock(), SILENT_SECONDS
@@ -135,12 +124,6 @@ class LiveTable:
 
     def say(self, words: str) -> None:
         self._screen.print(Text(visible(words), style="dim"))
-
-    @contextmanager
-    def during(self, words: str) -> Iterator[None]:
-        self._now = words
-        with Live(get_renderable=self._render, console=self._screen, refresh_per_second=8, transient=True):
-            yield
 
     def epoch(self, progress: dict[str, Any]) -> None:
         self._latest.append(progress)

@@ -74,8 +74,7 @@ def run(
 def _run(file: Path, home: Path, options: dict[str, Any], display: Display, as_json: bool, terminal: bool) -> None:
     begun, quiet = time.monotonic(), isinstance(display, Quiet)
     display.say(f"loading {file}: Spark starts, then each view is compiled")
-    with display.during("Loading"):
-        flow = load_flow(file)
+    flow = load_flow(file)
     views = flow.program().graph.views
     display.say(f"{flow.name}: {len(views)} views compiled after {time.monotonic() - begun:.1f} s; starting on {home}")
     started, tally = flow.start(**options), Tally()

@@ -139,7 +139,8 @@ def _in_words(key: str, value: Any) -> str:
         case "skipped":
             return "; ".join(f"{source}: {listed(names)}" for source, names in value.items())
         case "troubles":
-            return "; ".join(f"{one['duty']}: {one['count']:,}, the last {_written(_iso(one['at']))}: {one['message']}" for one in value) or "none"
+            met = ((f"{one['duty']}: {one['count']:,}", _written(_iso(one["at"])), one["message"]) for one in value)
+            return "; ".join(f"{count}, the last {at}: {message}" for count, at, message in met) or "none"
     if isinstance(value, dict):
         return ", ".join(f"{name} {count:,}" for name, count in value.items()) or "none"
     return f"{value:,}" if isinstance(value, int) else str(value)
