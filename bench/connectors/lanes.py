@@ -17,7 +17,7 @@ from bench.connectors.engine import ENGINES, Spec
 from bench.connectors.output import Output
 from tests.servers.kafka import Kafka
 
-READY_SECONDS = 120.0
+READY_SECONDS = 300.0
 SHARES = (0.5, 0.95, 0.99, 1.0)
 
 

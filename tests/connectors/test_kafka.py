@@ -144,6 +144,31 @@ def test_records_that_retention_took_are_an_error_or_passed_over(
         assert sorted(row.offset for row in run.view("v").collect()) == [0, 1, 4]
 
 
+def test_a_compacted_topic_is_a_table_whose_rows_go_with_their_tombstones(quick: SparkSession, kafka_broker: Kafka, tmp_path: Path) -> None:
+    """As `ns.to_kafka` writes it. What cannot be understood removes nothing, and a row that is not there takes none with it."""
+    one, two = (kafka_broker.create(f"t{uuid4().hex[:8]}") for _ in range(2))
+    both = {name: json.dumps({"a": name, "b": 1}) for name in "xy"}
+
+    def send(topic: str, *pairs: tuple[str, Any]) -> None:
+        kafka_broker.produce(topic, [{"key": key, "value": None if value is None else json.dumps(value)} for key, value in pairs])
+
+    flow = ns.Flow("compacted", quick)
+    for name, topic, schema, key in (("by one", one, "id bigint, n int", "id"), ("by two", two, "a string, b int, n int", ["a", "b"])):
+        flow.view(f"of {name}", flow.source(name, ns.kafka(kafka_broker.servers, topic, schema=schema, key=key)))
+    send(one, ("1", {"id": 1, "n": 1}), ("2", {"id": 2, "n": 2}), ("1", {"id": 1, "n": 3}), ("2", None), ("x", None), ("7", None))
+    send(two, *((key, {"a": name, "b": 1, "n": 5}) for name, key in both.items()))
+    with flow.start(tmp_path / "home", shards=1) as run:
+        run.processAllAvailable()
+        assert [tuple(row) for row in run.view("of by one").collect()] == [(1, 3)]
+        send(one, ("1", None), ("3", {"id": 3, "n": 4}))
+        send(two, (both["x"], None))
+        run.processAllAvailable()
+        assert [tuple(row) for row in run.view("of by one").collect()] == [(3, 4)]
+        assert [tuple(row) for row in run.view("of by two").collect()] == [("y", 1, 5)]
+        reasons = {row.file: row.reason for row in run.view("by one.rejected").collect()}
+        assert reasons[f"{one}/0/4"] == "no value" and len(reasons) == 2
+
+
 @pytest.mark.parametrize("wrong", ["topic", "password", "option", "begin", "both"])
 def test_what_cannot_be_read_says_so_at_declaration(quick: SparkSession, kafka_broker: Kafka, topic: str, wrong: str) -> None:
     login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": USER, "sasl.password": SECRET}

@@ -18,7 +18,7 @@ import pyarrow as pa
 from nosync.clients.registry import Registry, Written
 from nosync.model.extras import needed
 from nosync.sources.avro_types import EXTRA, WIDEST, Schema, bare, base_of, endless, expanded, fit_defaults, logical_of, unlike
-from nosync.sources.rejection import UNREAD, WHY
+from nosync.sources.rejection import NO_VALUE, UNREAD, WHY
 
 HEAD = 5  # bytes: a zero and the schema's number
 LOOKS, BETWEEN_SECONDS = 3, 0.5  # for a schema that the registry does not have yet: one that follows another is a little behind
@@ -93,7 +93,7 @@ class Reader:
         """The record, or why there is none."""
         try:
             if value is None:
-                raise Poison("no value")
+                raise Poison(NO_VALUE)
             writer, start = (self._writer(value), HEAD) if self.task.registry is not None else (Writer(self.schema), 0)
             if writer.wrong:
                 raise Poison(writer.wrong)

@@ -65,6 +65,7 @@ def kafka(
     metadata: Sequence[str] = (),
     isolation: Literal["read_committed", "read_uncommitted"] = "read_committed",
     registry: str | None = None,
+    key: str | Sequence[str] = (),
     **options: Any,
 ) -> "Kafka":
     """Topics of Kafka, by name or all whose names a pattern matches; new partitions and topics are taken from their beginning.
@@ -73,6 +74,9 @@ def kafka(
     with `includeHeaders` headers. With one, each value is a JSON object with these columns; what is not goes to `<source>.rejected`.
     A schema of Avro (its JSON, or the name of an `.avsc` file) says that values are records of it. With a `registry`, its address, they
     begin with the number of their writer's schema, which is fetched from there. `metadata` names columns of the first kind to have besides.
+
+    `key` names the columns of the schema that the keys of messages hold, as `ns.to_kafka` writes them (the text of one, a JSON object of
+    several): the newest record of a key counts, and one without a value removes its row.
 
     `startingOffsets`: "earliest", "latest", a time (datetime, or text of ISO 8601), or offsets `{"topic": {0: 5}}`.
     `onDataLoss="skip"` goes on where retention took records before an epoch had read them, or a topic was deleted or made anew; "fail"
@@ -98,10 +102,14 @@ def kafka(
         metadata = (metadata,)
     if unknown := [name for name in metadata if name not in TYPES]:
         raise Invalid(f'metadata: a record has no "{unknown[0]}"', hint=f"It has {', '.join(TYPES)}.")
+    keys = (key,) if isinstance(key, str) else tuple(key)
+    if keys and schema is None:
+        raise Invalid(f'key="{keys[0]}" is a column of the schema, and there is none', hint="Pass schema= as well.")
     values = values_of(schema, registry)
     config = {**settings(servers, options), "isolation.level": isolation}
     columns = tuple(metadata) if schema is not None else PLAIN + (("headers",) if includeHeaders else ())
-    return Kafka(named, pattern, values, starting_offsets(startingOffsets), onDataLoss == "skip", maxOffsetsPerTrigger, columns, config)
+    begin, skipping = starting_offsets(startingOffsets), onDataLoss == "skip"
+    return Kafka(named, pattern, values, begin, skipping, maxOffsetsPerTrigger, columns, keys, config)
 
 
 @dataclass(eq=False)
@@ -115,6 +123,7 @@ class Kafka:
     skipping: bool
     most: int
     columns: tuple[str, ...]
+    key: tuple[str, ...]
     config: dict[str, Any] = field(repr=False)
     append_only: bool = True
     position: Offsets = field(default_factory=dict)
@@ -133,7 +142,9 @@ class Kafka:
         taken = {*self.columns} & {*self.value.names}
         if taken:
             raise Invalid(f'{self.what}: "{min(taken)}" is a column of the schema and of metadata', hint="Rename that of the schema.")
-        self.records = Records(self.values, self.value, self.columns, self.config)
+        if missing := [column for column in self.key if column not in self.value.names]:
+            raise Invalid(f'{self.what}: the schema has no column "{missing[0]}"', hint=f"key= is of {', '.join(self.value.names)}.")
+        self.records = Records(self.values, self.value, self.columns, self.config, self.key)
         self.schema = StructType([*self.value.fields, *(StructField(column, TYPES[column]) for column in self.columns)])
         return self.schema
 
@@ -253,6 +264,9 @@ class Kafka:
         parsed = self.records.frame(spark, self._ranges(slice)).observe(f"{OBSERVED}{self.name}", *self.records.counts())
         return self.records.rows(parsed).where(F.col(UNREAD).isNull()).drop(UNREAD)
 
+    def keys(self) -> tuple[str, ...]:
+        return self.key
+
     def rejects(self, slice: Slice) -> int:
         return 0
 
@@ -269,8 +283,8 @@ class Kafka:
 
     @property
     def _placed(self) -> tuple[str, ...]:
-        """What is needed of a record to say where it is: without a schema it is there."""
-        return () if self.values is None else PLACE
+        """What is needed of a record to say where it is, and which row it removes: without a schema it is there."""
+        return () if self.values is None else (*PLACE, *(("key",) if self.key else ()))
 
     def table(self, slice: Slice) -> pa.Table | None:
         """Without a schema rows are what they are."""

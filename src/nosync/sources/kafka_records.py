@@ -6,6 +6,8 @@ is bounded: `TooMany` sends the epoch the other way.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import pyarrow as pa
@@ -29,7 +31,7 @@ from nosync.model.columns import DIFF, FILE, POSITION, RAW, REASON
 from nosync.model.quoting import quoted
 from nosync.sources.kafka_task import READERS, KafkaTask, Range, Readers, shared
 from nosync.sources.kafka_values import Values, own, plain
-from nosync.sources.rejection import UNREAD, WHY
+from nosync.sources.rejection import NO_VALUE, UNREAD, WHY
 
 TYPES: dict[str, DataType] = {
     "key": BinaryType(), "value": BinaryType(), "topic": StringType(), "partition": IntegerType(), "offset": LongType(),
@@ -51,12 +53,15 @@ WAIT_OF_EACH = 5  # the consumers of this process ask the brokers at most 200 ti
 
 @dataclass
 class Records:
-    """`value` are the columns of values, if a schema says them; `columns` those of records that are declared besides."""
+    """`value` are the columns of values, if a schema says them; `columns` those of records that are declared besides. `key`: those of
+    values that the keys of messages hold; a record without a value removes the row then.
+    """
 
     values: Values | None
     value: StructType
     columns: tuple[str, ...]
     config: dict[str, Any] = field(repr=False)
+    key: tuple[str, ...] = ()
     readers: Readers = field(default_factory=Readers)
 
     def frame(self, spark: SparkSession, ranges: Sequence[Range], more: Sequence[str] = ()) -> DataFrame:
@@ -114,12 +119,28 @@ class Records:
     def events(self, parsed: DataFrame) -> DataFrame:
         """All records for a ledger, in the order of their offsets."""
         named = plain if self.values is None else own
-        raw = self.unread()
-        reason = F.lit(None).cast("string") if self.values is None else F.when(raw.isNotNull(), F.col(WHY))
+        gone, keys = self._gone()
+        raw = F.when(~gone, self.unread())
+        reason = F.when(raw.isNotNull(), F.lit(None).cast("string") if self.values is None else F.col(WHY))
+        held = {name: F.when(gone, key).otherwise(F.col(quoted(name))).alias(name) for name, key in keys.items()}
+        rows = [held.get(name, column) for name, column in zip((*self.value.names, *self.columns), self.declared())]
         order = [F.lit(0).cast("bigint"), F.col(named("partition")).cast("bigint"), F.col(named("offset"))]
         positions = [column.alias(name) for column, name in zip(order, POSITION, strict=True)]
         marks = [raw.alias(RAW), reason.alias(REASON), F.when(reason.isNotNull(), place(named)).alias(FILE)]
-        return parsed.select(*self.declared(), *marks, *positions, F.lit(1).cast("bigint").alias(DIFF))
+        return parsed.select(*rows, *marks, *positions, F.when(gone, -1).otherwise(1).cast("bigint").alias(DIFF))
+
+    def _gone(self) -> tuple[Column, dict[str, Column]]:
+        """Whether a record takes its row back, and the columns by which that is found: of one column its text, of several a JSON object."""
+        if not self.key:
+            return F.lit(False), {}
+        text, fields = F.col(own("key")).cast("string"), [self.value[name] for name in self.key]
+        if len(fields) > 1:
+            held = F.from_json(text, StructType(fields))
+            keys = {name: held[name] for name in self.key}
+        else:
+            bare = text if isinstance(fields[0].dataType, StringType) else F.regexp_replace(text, '^"|"$', "")
+            keys = {self.key[0]: bare.try_cast(fields[0].dataType)}
+        return reduce(and_, (key.isNotNull() for key in keys.values()), F.coalesce(F.col(WHY) == NO_VALUE, F.lit(False))), keys
 
     def rejected(self, parsed: DataFrame, epoch: int) -> DataFrame:
         """What is nothing of the schema: its text (of Avro, its bytes in hexadecimal digits), why, and its place."""

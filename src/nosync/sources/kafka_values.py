@@ -16,7 +16,7 @@ from nosync.model.errors import Invalid, Refused, Unavailable
 from nosync.model.quoting import quoted
 from nosync.sources.avro_task import AvroTask
 from nosync.sources.avro_types import avro_schema, endless, expanded, is_avro, record_type
-from nosync.sources.rejection import UNREAD, WHY, reasons
+from nosync.sources.rejection import NO_VALUE, UNREAD, WHY, reasons
 
 
 class Values(Protocol):
@@ -78,7 +78,7 @@ class JsonValues:
         fields = [F.col("read")[column].alias(column) for column in self.schema.names]
         bad = F.when(F.col("text").isNull(), F.lit("")).otherwise(F.col("read")[UNREAD]).alias(UNREAD)
         rows = read.select(*fields, bad, *owned)
-        why = F.when(F.col(UNREAD) == "", F.lit("no value")).otherwise(reasons("json", self.schema, {})).alias(WHY)
+        why = F.when(F.col(UNREAD) == "", F.lit(NO_VALUE)).otherwise(reasons("json", self.schema, {})).alias(WHY)
         return rows.select(*map(quoted, self.schema.names), UNREAD, why, *owned)
 
 

@@ -12,6 +12,7 @@ from nosync.model.quoting import quoted
 
 UNREAD = "_nosync_raw"  # what Spark could not read
 WHY = "_nosync_why"  # for what reason, where that is known at once
+NO_VALUE = "no value"  # such a reason
 SCHEMA = "raw string, reason string, file string, epoch bigint"
 
 
