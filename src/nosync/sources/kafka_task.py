@@ -11,6 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import methodcaller
 from typing import Any
 
 import pyarrow as pa
@@ -28,11 +29,11 @@ LOST = ("_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE")
 READERS = 32  # kept in a worker
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 COLUMNS: dict[str, tuple[pa.DataType, Callable[[Any], Any]]] = {
-    "key": (pa.binary(), lambda message: message.key()),
-    "value": (pa.binary(), lambda message: message.value()),
-    "topic": (pa.string(), lambda message: message.topic()),
-    "partition": (pa.int32(), lambda message: message.partition()),
-    "offset": (pa.int64(), lambda message: message.offset()),
+    "key": (pa.binary(), methodcaller("key")),
+    "value": (pa.binary(), methodcaller("value")),
+    "topic": (pa.string(), methodcaller("topic")),
+    "partition": (pa.int32(), methodcaller("partition")),
+    "offset": (pa.int64(), methodcaller("offset")),
     "timestamp": (pa.int64(), lambda message: message.timestamp()[1] * 1000),
     "timestampType": (pa.int32(), lambda message: message.timestamp()[0] - 1),
     "headers": (HEADERS, lambda message: _headers(message.headers())),
@@ -78,8 +79,12 @@ class Reader:
         self.position, heard, begun = -1, time.monotonic(), False  # unknown while we are at it
         while True:
             found = self.ahead or self._next()
-            taken, ended = list[Any](), False
             self.ahead = []
+            if found and _inside(found, end):
+                begun, heard = True, time.monotonic()
+                yield found
+                continue
+            taken, ended = list[Any](), False
             for place, message in enumerate(found):
                 error = message.error()
                 heard = time.monotonic() if error is None or error.code() == eof else heard
@@ -122,6 +127,11 @@ class Reader:
             raise Unreadable(words, files={words: "gone"})
         if error.fatal() or error.name() in GONE:
             raise Unavailable(f"Kafka: {self._place}: {error.str()}", hint="It is tried again.")
+
+
+def _inside(found: Sequence[Any], end: int) -> bool:
+    """Whether all that has come belongs to the range, and does not end it."""
+    return all(message.error() is None for message in found) and found[-1].offset() < end - 1
 
 
 class Readers:
@@ -182,7 +192,7 @@ def arrow(messages: Sequence[Any], columns: Sequence[str]) -> list[pa.Array]:
     arrays = []
     for name in columns:
         type, value = COLUMNS[name]
-        array = pa.array([value(message) for message in messages], type)
+        array = pa.array(list(map(value, messages)), type)
         arrays.append(array.cast(TIME) if name == "timestamp" else array)
     return arrays
 
