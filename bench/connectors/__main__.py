@@ -5,6 +5,7 @@ plain client. The servers are those of the tests; everything is on loopback. Eng
 from __future__ import annotations
 
 import argparse
+import signal
 import statistics
 import sys
 import tempfile
@@ -91,6 +92,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
 
 
 def main(given: Sequence[str]) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # servers and engines end with it
     asked = arguments(given)
     if {*asked.only} - {"postgres"}:
         with tempfile.TemporaryDirectory() as folder, kafka(Path(folder) / "broker") as broker:
