@@ -18,6 +18,7 @@ from nosync.model.layers import LayerInfo
 from nosync.model.run import this_process
 from nosync.model.safety import safe_points
 from nosync.peers.arrivals import FAILURES, Arrivals
+from nosync.peers.client import Unanswered
 from nosync.recovery.restore import Recovered
 from nosync.runtime.mending import Mending
 from nosync.store.disk import LocalDisk
@@ -34,12 +35,15 @@ class Cluster:
         self.disk = LocalDisk(home)
         self.journal = Journal(self.disk, None, this_process(0.0))
         self.gone: set[str] = set()
+        self.full = False
         self.kept: list[tuple[str, list[str]]] = []
         self.arrivals = Arrivals(self.journal, self.disk, self.fetch, self.keep, self.journal.number)
 
     def fetch(self, layer: LayerInfo) -> None:
+        if self.full:
+            raise Unavailable("no space left on device")
         if layer.place in self.gone:
-            raise Unavailable(f"nobody answers at {layer.place}")
+            raise Unanswered(f"nobody answers at {layer.place}")
         self.disk.replace(layer.path, b"rows")
 
     def keep(self, place: str, paths: Sequence[str]) -> None:
@@ -192,6 +196,21 @@ def test_layers_that_do_not_come_are_made_again_although_no_epoch_asks_for_them(
             cluster.arrivals.step()
     assert found.step() and again.called == 1 and not cluster.arrivals.lost
     cluster.arrivals.catch_up()
+
+
+def test_a_home_without_room_is_no_loss(cluster: Cluster) -> None:
+    found, again = mending(cluster)
+    cluster.compute(1)
+    cluster.full = True
+    for _ in range(FAILURES + 1):
+        with pytest.raises(Unavailable, match="no space"):
+            cluster.arrivals.step()
+    assert not cluster.arrivals.lost and not found.step()
+    found.failed(Unavailable("an epoch failed"))
+    with pytest.raises(Unavailable, match="no space"):
+        found.step()
+    cluster.full = False
+    assert not found.step() and again.called == 0
 
 
 def test_a_place_is_part_of_what_the_journal_keeps_of_a_layer(cluster: Cluster) -> None:

@@ -183,3 +183,9 @@ def test_a_place_where_nobody_is_is_known_soon(server: HomeServer, home: Path, t
     assert open_layer(LayerHost(server.sharing, tmp_path, lambda: "127.0.0.1:2").having(layer), layer).rows == 3
     with pytest.raises(Unavailable, match="nobody answers at"):
         fetch(server.sharing, layer.place, layer, tmp_path)
+
+
+def test_who_has_a_shared_home_loads_nothing_of_it() -> None:
+    code = "import sys, nosync, nosync.spark.task; print('pyarrow.flight' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "False"

@@ -21,6 +21,7 @@ from nosync.model.layers import LayerInfo
 from nosync.model.places import HOME, Place
 from nosync.model.safety import Standing
 from nosync.model.store import Disk
+from nosync.peers.client import Unanswered
 
 Fetch = Callable[[LayerInfo], None]
 Tell = Callable[[Place, Sequence[str]], None]
@@ -30,7 +31,7 @@ FAILURES = 3
 
 
 class Arrivals:
-    """Of one run, whose records begin behind `number`. `fetch` brings a layer into the home or raises `Unavailable`; `tell` lets a place
+    """Of one run, whose records begin behind `number`. `fetch` brings a layer into the home or raises `Unanswered`; `tell` lets a place
     know which of its layers are there now.
     """
 
@@ -90,7 +91,7 @@ class Arrivals:
             try:
                 self._fetch(layer)
                 return ""
-            except Unavailable as error:
+            except Unanswered as error:
                 gone[layer.place] = error.message
         return gone[layer.place]
 

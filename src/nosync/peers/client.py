@@ -1,7 +1,7 @@
 """Asking the layer servers of other hosts.
 
 Promise: a layer that came is whole and is the one that was asked for: it is verified before it gets its name. Whatever goes wrong, a host
-that is gone or bytes that are not right, is `Unavailable`: it is asked for elsewhere. Flight is loaded with the first question: where the
+that is gone or bytes that are not right, is `Unanswered`: it is asked for elsewhere. Flight is loaded with the first question: where the
 home is shared nobody asks one.
 """
 
@@ -29,6 +29,10 @@ LEAST_PACE = 4 << 20  # bytes a second: what comes more slowly is asked for else
 OPTIONS = [("grpc.enable_http_proxy", 0)]
 
 
+class Unanswered(Unavailable):
+    """A place did not give what it was asked for; others may. That this host cannot write is something else."""
+
+
 class Clients:
     """Connections to the servers of a run, kept from one question to the next. Safe to share between threads."""
 
@@ -42,7 +46,7 @@ class Clients:
             if key in self._known:
                 return self._known[key]
         if not reaches(place):
-            raise Unavailable(f"nobody answers at {place}", hint="What lies there is had from elsewhere, or computed again.")
+            raise Unanswered(f"nobody answers at {place}", hint="What lies there is had from elsewhere, or computed again.")
         from pyarrow import flight
 
         if sharing.tls is None:
@@ -116,4 +120,4 @@ def _asked(sharing: Sharing, place: Place, what: str, act: Callable[[], None]) -
     except (flight.FlightError, pa.ArrowException, Corrupt) as error:
         CLIENTS.forget(sharing, place)
         words = str(error).splitlines()[0].partition(". Detail:")[0]
-        raise Unavailable(f"{what} from {place}: {words}") from error
+        raise Unanswered(f"{what} from {place}: {words}") from error
