@@ -40,3 +40,17 @@ def test_a_row_is_traced_to_its_input(quick: SparkSession, tmp_path: Path) -> No
             run.why("spend", x=1)
         with pytest.raises(ns.Invalid, match='no view "nothing"'):
             run.why("nothing", x=1)
+
+
+def test_rows_of_files_are_found_over_several_epochs(quick: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for name, line in (("1.csv", "ann,5"), ("2.csv", "ann,oops"), ("3.csv", "ann,6")):
+        (tmp_path / "in" / name).write_text(f"{line}\nbob,1\n")
+    flow = ns.Flow("blamed files", quick)
+    buys = flow.source("buys", ns.files(tmp_path / "in", format="csv", schema="user string, price int", maxFilesPerTrigger=1))
+    flow.view("spend", buys.groupBy("user").sum("price").toDF("user", "spent"))
+    with flow.start(tmp_path / "home", shards=1, trigger="availableNow") as run:
+        run.awaitTermination()
+        why = run.why("spend", user="ann")
+        assert sorted(row["price"] for row in why.rows["buys"]) == [5, 6] and len(why.epochs) == 2 and not why.notes
+        assert repr(why).startswith("spend where user='ann', as of epoch 3:\n  {'user': 'ann', 'spent': 11}")

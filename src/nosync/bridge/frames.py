@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType, _parse_datatype_string
 
-from nosync.bridge.catalyst import Catalyst, Java, items
+from nosync.bridge.catalyst import Catalyst, Java, children, items, kind
 from nosync.bridge.sessions import settings_in_tasks
 
 OBSERVED = "nosync:"  # observations of ours begin with this
@@ -41,6 +41,21 @@ def cached_plan(frame: DataFrame) -> Java:
 def plan_now(frame: DataFrame) -> None:
     """Plans the frame without running it: running it is sooner done then."""
     frame._jdf.queryExecution().executedPlan()
+
+
+def unobserved(frame: DataFrame) -> DataFrame:
+    """The same rows, without the counts that are taken on the way: a query has each of them once at most."""
+    catalyst = Catalyst(frame.sparkSession)
+
+    def bare(plan: Java) -> Java:
+        below = children(plan)
+        changed = [bare(child) for child in below]
+        if kind(plan) == "CollectMetrics":
+            return changed[0]
+        same = all(one is other for one, other in zip(below, changed, strict=True))
+        return plan if same else catalyst.with_children(plan, changed)
+
+    return catalyst.frame(bare(analyzed(frame)))
 
 
 def empty(spark: SparkSession, schema: StructType) -> DataFrame:

@@ -22,7 +22,7 @@ class Contribution:
     rows: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Why:
     """The rows of a view with some values as of an epoch, and what could have had a part in them: `parts`, oldest first, and the input
     `rows` by source, each with its `_epoch` and `_diff`. `notes` say what is not known, or not shown.
@@ -49,7 +49,7 @@ class Why:
             found[part.source] = found.get(part.source, 0) + (part.rows or 0)
         return found
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         said = ", ".join(f"{name}={value!r}" for name, value in self.values.items())
         said = f" where {said}" if said else ""
         lines = [f"{self.view}{said}, as of epoch {self.epoch}:", *(f"  {dict(row)}" for row in self.result or ())]

@@ -7,6 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from nosync.bridge.frames import unobserved
 from nosync.history.home import Home
 from nosync.journal.entries import Opened
 from nosync.model.columns import EPOCH
@@ -81,7 +82,7 @@ class _Looked:
         return counts
 
     def _of(self, entry: Opened) -> DataFrame:
-        rows = self.engine.rows_of(self.source, entry)
+        rows = unobserved(self.engine.rows_of(self.source, entry))
         return self._fitting(rows).withColumn(EPOCH, F.lit(entry.epoch).cast("bigint"))
 
     def _fitting(self, rows: DataFrame) -> DataFrame:
