@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from nosync.kernels import exact
 from nosync.kernels.accumulate import Accumulation, collapse, normalise
-from nosync.kernels.families import BEST, Family, additive, digits_of
+from nosync.kernels.families import BEST, UNKNOWN, Family, additive, digits_of
 from nosync.kernels.functions import FUNCTIONS, Result
 from nosync.kernels.groups import Groups, Int64s, Uint64s
 from nosync.model.errors import Invalid
@@ -54,9 +54,15 @@ def groups_of(
     for buffer in sorted(buffers, key=lambda one: _rank(one.result)):
         found.take(buffer.result, buffer.of(columns))
     n = found.rows()
-    groups = Groups(hashes, keys, n, found.additive | found.nulls(n), found.best)
+    groups = Groups(hashes, keys, n, found.additive | found.nulls(n) | _unknown(spec, n), found.best)
     groups.additive = normalise(spec, groups.additive)
     return collapse(spec, groups)
+
+
+def _unknown(spec: Accumulation, n: Int64s) -> dict[str, Int64s]:
+    """Marks for what dropDuplicates met first: its keys are in the state, nothing else is."""
+    names = [family.name for one in spec.results if one.function == "first" for family in FUNCTIONS["first"].needs(one, spec.inputs)]
+    return {f"{name}{UNKNOWN}": np.ones_like(n) for name in names}
 
 
 def _rank(result: Result) -> int:

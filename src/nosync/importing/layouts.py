@@ -75,9 +75,9 @@ def layout_of(node: Node) -> Layout | None:
 
 def _of_accumulators(node: AccumulateNode) -> Layout | None:
     keys = _named(items(node.plan.groupingExpressions()))
-    if any(result.function == "first" for result in node.spec.results):
-        return None  # the least of all values stands for the first one: that is not in the state
     calls = [call for e in items(node.plan.aggregateExpressions()) for call in aggregate_expressions(e)]
+    if any(result.function == "first" for result in node.spec.results):
+        return _of_first_value(node, keys, calls)
     ours = [str(call.canonicalized().toString()) for call in distinct_calls(calls)]
     values: list[Column] = []
     buffers: list[Buffers] = []
@@ -90,6 +90,14 @@ def _of_accumulators(node: AccumulateNode) -> Layout | None:
             buffers.append(Buffers(node.spec.results[ours.index(text)], len(values), len(columns)))
             values += columns
     return Layout(node, keys, tuple(values), tuple(buffers), deduplicates=not values and bool(keys))
+
+
+def _of_first_value(node: AccumulateNode, keys: tuple[Column, ...], calls: Sequence[Java]) -> Layout | None:
+    """dropDuplicates of rows with one column beside the keys."""
+    if len(calls) > 1 or not keys:
+        return None
+    [value] = children(calls[0].aggregateFunction())
+    return Layout(node, keys, others=(_named([value])[0][0],), deduplicates=True) if value.nullable() else None
 
 
 def _of_first_rows(node: RegroupNode) -> Layout | None:

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nosync.kernels import exact
-from nosync.kernels.families import BEST, SUMS, Family, additive, best_of, digits_of, is_digit, reduced
+from nosync.kernels.families import BEST, SUMS, UNKNOWN, Family, additive, best_of, digits_of, is_digit, reduced
 from nosync.kernels.functions import FUNCTIONS, Result
 from nosync.kernels.groups import Groups, Int64s, concat, decoded, sort_by_key
 from nosync.model.columns import HASH
@@ -124,7 +125,7 @@ class Step:
 
 
 def advance(spec: Accumulation, cover: Sequence[Layer], change: Groups) -> Step:
-    """Adds a collapsed change to the state. `after` is what the new layer holds."""
+    """Adds a collapsed change to the state. `after` is what the new layer holds. A best value that is there and not known stays so."""
     before, bloom = state_of(spec, cover, change.hashes, change.keys)
     best = spec.best
     after = Groups(change.hashes, change.keys, before.n + change.n, dict(before.additive), {})
@@ -137,6 +138,8 @@ def advance(spec: Accumulation, cover: Sequence[Layer], change: Groups) -> Step:
     after.additive = normalise(spec, after.additive)
     for name, type in best.items():
         after.best[name] = _better(name, before.best[name], change.best.get(name, pa.nulls(len(change), type)))
+        if (unknown := before.additive.get(f"{name}{UNKNOWN}")) is not None:
+            after.best[name] = pc.if_else(pa.array(unknown > 0), before.best[name], after.best[name])
     return Step(before, after, bloom)
 
 

@@ -16,6 +16,7 @@ from nosync.kernels.groups import Int64s
 
 SUMS = ("sum", "square", "product")
 BEST = ("min", "max", "and", "or")
+UNKNOWN = ".unknown"  # ends the name of a mark: the best value was found elsewhere, and is not to be had (see `importing`)
 
 
 @dataclass(frozen=True, slots=True)
