@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.Map;
 
 import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
@@ -91,6 +92,19 @@ public class Trees {
     scala.collection.Iterator each = sequence(passed).iterator();
     while (each.hasNext()) columns.add(each.next());
     return new Project(seq(columns), plan);
+  }
+
+  /** A projection to the columns of a plan, each in the place of an attribute: whatever is bound to that one stays bound. */
+  public LogicalPlan inPlace(LogicalPlan plan, String attributes) {
+    scala.collection.immutable.Seq empty = seq(new ArrayList()), others = sequence(attributes);
+    if (plan.output().size() != others.size()) throw new IllegalArgumentException(plan.output() + " in the place of " + others);
+    scala.collection.Iterator columns = plan.output().iterator(), each = others.iterator();
+    ArrayList made = new ArrayList();
+    while (columns.hasNext()) {
+      Attribute other = (Attribute) each.next();
+      made.add(new Alias((Expression) columns.next(), other.name(), other.exprId(), other.qualifier(), scala.Option.apply(null), empty));
+    }
+    return new Project(seq(made), plan);
   }
 
   private ArrayList named(String expressions, String names) {

@@ -190,6 +190,10 @@ class Catalyst:
         aliases = [self._alias(column, t.name, t.identity, t.qualifier, self.none, self._empty) for column, t in pairs]
         return self.project(aliases, plan)
 
+    def in_place(self, plan: Java, attributes: Sequence[Java]) -> Java:
+        """All columns of a plan in the place of these attributes, one by one, in one call."""
+        return self.trees.in_place(plan, attributes)
+
     def project(self, columns: Sequence[Java], plan: Java) -> Java:
         return self._project(self.seq(columns), plan)
 

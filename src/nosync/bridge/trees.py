@@ -45,6 +45,10 @@ class Trees:
         """A Scala Seq."""
         return self.java.sequence(_named(values))
 
+    def in_place(self, plan: Any, attributes: Iterable[Any]) -> Any:
+        """The columns of a plan in the place of attributes."""
+        return self.java.inPlace(plan, _named(attributes))
+
     def replaced(self, plan: Any, before: Iterable[Any], after: Iterable[Any]) -> Any:
         """The plan with some of its expressions in the place of others."""
         return self.java.replaced(plan, _named(before), _named(after))

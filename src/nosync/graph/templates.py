@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nosync.bridge.catalyst import Catalyst, Java, Target
+from nosync.bridge.catalyst import Catalyst, Java
 from nosync.model.watermark import Moment
 
 if TYPE_CHECKING:
@@ -20,12 +20,6 @@ class Hole:
 
     node: "Node"
     attributes: list[Java]
-    _targets: list[Target] | None = None
-
-    def targets(self) -> list[Target]:
-        if self._targets is None:
-            self._targets = [Target.of(attribute) for attribute in self.attributes]
-        return self._targets
 
 
 @dataclass(eq=False, slots=True)

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
-from nosync.bridge.catalyst import Catalyst, Java, items
+from nosync.bridge.catalyst import Catalyst, Java
 from nosync.bridge.frames import analyzed, cached_plan, plan_now, run
 from nosync.graph.graph import Graph
 from nosync.graph.nodes import Node, SourceNode, ViewNode
@@ -294,7 +294,7 @@ class EpochJob:
 
     def _aliased(self, hole: Hole, plan: Java) -> Java:
         """The columns of a change in the place of the hole's attributes."""
-        return self.catalyst.renamed(items(plan.output()), hole.targets(), plan)
+        return self.catalyst.in_place(plan, hole.attributes)
 
     def work(self, trace: TraceName, kind: Kind) -> Work:
         s, writes = self.setting, None if self.targets is None else self.targets.get(trace, frozenset())
