@@ -156,8 +156,8 @@ def test_what_is_quick_is_not_compared() -> None:
 
 def test_what_tasks_read_themselves_goes_wide_earlier() -> None:
     assert Ways().choose(1, 100_000) == "narrow"
-    assert Ways().choose(1, 100_000, direct=True) == "wide"
-    assert Ways().choose(1, 10_000, direct=True) == "narrow"
+    assert Ways().choose(1, 100_000, direct=lambda: True) == "wide"
+    assert Ways().choose(1, 10_000, direct=lambda: 1 / 0 > 0) == "narrow"  # not asked
 
 
 def test_a_flow_whose_rows_multiply_on_the_way_goes_wide_until_they_do_no_more() -> None:

@@ -194,7 +194,7 @@ class SparkEngine:
             return "wide"
         pairs = [(self.program.sources[name], slice) for name, found in self._taken(openings).items() for slice in found]
         rows = rows_of([source.rows(slice) for source, slice in pairs], [source.weight(slice) for source, slice in pairs])
-        return self.ways.choose(openings[0].epoch, rows, self._reads_directly(openings))
+        return self.ways.choose(openings[0].epoch, rows, partial(self._reads_directly, openings))
 
     def _reads_directly(self, openings: Sequence[Opened]) -> bool:
         """Whether some operator's tasks may read their input themselves."""

@@ -6,7 +6,7 @@ that number took less time on is taken; one that has not been tried is, where th
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -34,18 +34,22 @@ class Ways:
         if self.pinned not in ("", "narrow", "wide", "mixed"):
             raise Invalid(f'{SETTING} is "{self.pinned}"', hint='It is "narrow", "wide" or "mixed" (in turn). Unset, each epoch chooses.')
 
-    def choose(self, epoch: int, rows: int | None, direct: bool = False) -> Way:
-        """For an epoch with so many rows of input; None where nobody knows. `direct`: a wide one's tasks may read it themselves."""
+    def choose(self, epoch: int, rows: int | None, direct: Callable[[], bool] = lambda: False) -> Way:
+        """For an epoch with so many rows of input; None where nobody knows. `direct`: whether a wide one's tasks may read it themselves,
+        asked only where it matters.
+        """
         if self.pinned:
             narrow = self.pinned == "narrow" or (self.pinned == "mixed" and epoch % 2 == 1)
             return "narrow" if narrow else "wide"
         if rows is None or rows * self.growth > SURELY_WIDE:
             return "wide"
         load = rows * self.growth
-        return "narrow" if load <= SURELY_NARROW else self._measured(load, USUALLY_NARROW_DIRECT if direct else USUALLY_NARROW)
+        if load <= SURELY_NARROW:
+            return "narrow"
+        usual = load <= USUALLY_NARROW_DIRECT or (load <= USUALLY_NARROW and not direct())
+        return self._measured(load, "narrow" if usual else "wide")
 
-    def _measured(self, load: float, most: int) -> Way:
-        usual: Way = "narrow" if load <= most else "wide"
+    def _measured(self, load: float, usual: Way) -> Way:
         other: Way = "wide" if usual == "narrow" else "narrow"
         known, tried = (self.times.get((way, _size(load)), ()) for way in (usual, other))
         if len(known) < TRIED or (len(tried) < TRIED and min(known) < SLOW_MILLIS):
