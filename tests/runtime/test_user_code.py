@@ -72,7 +72,8 @@ class Steps:
         self.upkeep = Upkeep(self.journal, self.disk, None, {"out": Terms("computed")}, self.outlet, {}, troubles=self.troubles)
         self.epochs: Any = SimpleNamespace(journal=self.journal, acknowledge=lambda: None, open_ahead=lambda: None)
         self.image, self.clock = self.journal.image, lambda: 0.0
-        self.step: Callable[[], None] = lambda: None
+        self.apart = None
+        self.step: Callable[..., None] = lambda *_: None
 
     def recover(self, report: object) -> Any:
         return self
@@ -105,8 +106,8 @@ def loop(steps: Steps) -> Iterator[Callable[[], Loop]]:
         one.thread.join(60)
 
 
-def raising(error: BaseException) -> Callable[[], None]:
-    def function() -> None:
+def raising(error: BaseException) -> Callable[..., None]:
+    def function(*_: object) -> None:
         raise error
 
     return function

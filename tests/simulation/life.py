@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 Merge = tuple[tuple[Level, ...], bool]
 MARKS_OF = {"lasting": lambda slice: [str(slice["last"])]}
+LEASE = "lease"
 MERGED = ("totals", "parities", "rows", "pairs", "luck")
 
 
@@ -88,6 +89,7 @@ class Life:
         self.to_merge: Merge | dict[str, Any] | None = None
         duties: dict[str, Callable[[], object]] = dict(self.upkeep.duties())
         self.threads = {"stream": self.stream, "opener": self.epochs.open_ahead, "merger": self.merge, "sweep": self.sweep, **duties}
+        self.threads[LEASE] = self._renew
         self.ready = True
         if self.current:
             history.check_state(self)
@@ -104,9 +106,14 @@ class Life:
         return journal
 
     def renew(self) -> None:
-        """Its lease, where that is due: only while somebody watches, so that nobody else's history is another for it."""
-        if self.world.seconds >= self.renew_at:
-            self.renew_at = self.world.seconds + self.leading.step()
+        """Its lease, where that is due, as a thread like others: begun only while somebody watches, so that nobody else's history is
+        another for it.
+        """
+        if self._can_go_on(LEASE) and (LEASE in self.tasks or self.world.seconds >= self.renew_at):
+            self.go_on(LEASE)
+
+    def _renew(self) -> None:
+        self.renew_at = self.world.seconds + self.leading.step()
 
     @property
     def current(self) -> bool:
@@ -227,7 +234,7 @@ class Life:
             self.fleeting.offer(chance.randrange(100))
         if self.ready and self.current and chance.random() < 0.02 and self.journal is not None and self.journal.lock.owner is None:
             hold(self)
-        names = [name for name in self.threads if self._can_go_on(name)]
+        names = [name for name in self.threads if self._can_go_on(name) and (name != LEASE or name in self.tasks)]
         if "stream" in names:
             names.append("stream")
         for seldom in ("sweep", self.history.slow):
