@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import nosync as ns
-from nosync.importing.taking import carry_out, check_accepted, planned
+from nosync.importing.begin import carry_out, check_accepted, planned
 from tests.importing.streams import run
 from tests.servers.kafka import Kafka
 

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import nosync as ns
-from nosync.bridge.held import TooMany
+from nosync.bridge.kept_plans import TooMany
 from nosync.journal.taken import Taken
 from nosync.model.errors import Unreadable
 from nosync.model.source import Slice

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from nosync.history.home import Past, covers_at
 from nosync.history.reader import rows
 from nosync.history.record import ViewRecord
+from nosync.history.view_covers import Past, covers_at
 from nosync.journal.chain import read_chain
 from nosync.journal.entries import Computed, Started
 from nosync.journal.past import TieredReader, openings

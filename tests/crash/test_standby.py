@@ -14,7 +14,7 @@ import nosync as ns
 from nosync.journal.chain import read_chain
 from nosync.journal.names import RUNS, lease_name
 from nosync.model.lease import Lease
-from nosync.store.homes import REHEARSAL
+from nosync.store.homes import WARM_UP
 from nosync.store.objects import Objects
 from tests.crash.answers import calls_of, check_sink, written_epochs
 from tests.crash.host_driver import SINKS, shared_flow
@@ -82,7 +82,7 @@ def test_of_two_that_stand_by_one_goes_on_when_the_driver_is_killed_and_the_othe
             check_sink(written, view, files)
             assert max(written) <= max(files)
         calls_of(shared / "calls")
-        assert not list(shared.glob(f"*/{REHEARSAL}*"))
+        assert not list(shared.glob(f"*/{WARM_UP}*"))
         judge(quick, waiting.home, shared / "in", taken_by=files)
     finally:
         kill_all(driver)

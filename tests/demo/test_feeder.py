@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from nosync.demo.auction import House
 from nosync.demo.feeder import STREAMS, Feeder
-from nosync.demo.house import House
 
 
 def lines_in(folder):

@@ -32,8 +32,8 @@ def journal(tmp_path: Path) -> Journal:
     return journal
 
 
-def compactor(journal: Journal, placed: set[str], whole: bool = True) -> Compactor:
-    shipper: Any = SimpleNamespace(placed=placed, wanted={}, lose=placed.discard)
+def compactor(journal: Journal, uploaded: set[str], whole: bool = True) -> Compactor:
+    shipper: Any = SimpleNamespace(uploaded=uploaded, wanted={}, lose=uploaded.discard)
     return Compactor(journal, journal.disk, journal.remote, None, shipper, lambda newest: newest, lambda: None, lambda layer: whole)
 
 
@@ -65,6 +65,6 @@ def test_what_the_home_lacks_comes_back_if_it_is_whole(journal: Journal, whole: 
     assert journal.remote is not None
     journal.remote.upload(name, journal.disk)
     journal.disk.delete(name)
-    placed = {name}
-    assert compactor(journal, placed, whole).step(journal.number)
-    assert journal.disk.exists(name) == journal.remote.exists(name) == (name in placed) == whole
+    uploaded = {name}
+    assert compactor(journal, uploaded, whole).step(journal.number)
+    assert journal.disk.exists(name) == journal.remote.exists(name) == (name in uploaded) == whole

@@ -22,7 +22,7 @@ from nosync.recovery.plan import Plan, Shape, plan
 from nosync.recovery.survey import Survey
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
-from nosync.tiers.placed import layers_there
+from nosync.tiers.inventory import layers_there
 
 SLOW = Pace(object_seconds=2.0, bytes_per_second=1e6, epoch_seconds=3.0)
 

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from nosync.history.home import Past, covers_at
+from nosync.history.view_covers import Past, covers_at
 from nosync.journal.entries import Computed, Merged, Opened
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import functions as F
 
 import nosync as ns
-from nosync.importing.taking import carry_out, check_accepted, planned
+from nosync.importing.begin import carry_out, check_accepted, planned
 from nosync.model.errors import Invalid
 from nosync.runtime.starting import Starting
 from nosync.testing.rows import difference
@@ -127,7 +127,7 @@ def test_duplicates_stay_dropped_whatever_is_lost_after_the_opening(spark, folde
     wanted = planned(flow.program(), folder / "checkpoint")
     assert any("price, qty, cost, paid, at of rows from before" in remark for remark in wanted.matched.remarks)
     with monkeypatch.context() as dying:
-        dying.setattr("nosync.importing.taking.blobs_of", dies)
+        dying.setattr("nosync.importing.begin.blobs_of", dies)
         with pytest.raises(KeyboardInterrupt):
             carry_out(wanted, folder / "home", f"file://{folder}/remote", False)
     carry_out(wanted, folder / "home", f"file://{folder}/remote", False)

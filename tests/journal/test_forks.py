@@ -20,7 +20,7 @@ from nosync.model.run import Runner
 from nosync.model.safety import Standing
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
-from nosync.tiers.site import RecordShipper
+from nosync.tiers.record_shipper import RecordShipper
 from nosync.tiers.sweeper import Sweeper
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from nosync.duties.merging import due_merges
 from nosync.duties.upkeep import Upkeep
-from nosync.history.home import Past, covers_at
 from nosync.history.record import ViewRecord
+from nosync.history.view_covers import Past, covers_at
 from nosync.journal.entries import Computed, Declared, Entry, Opened
 from nosync.journal.image import Image, fold
 from nosync.journal.image_text import from_text, to_text

@@ -23,7 +23,7 @@ from nosync.recovery.restore import Recovered
 from nosync.runtime.mending import Mending
 from nosync.store.disk import LocalDisk
 from nosync.tiers.host import HostTier
-from nosync.tiers.placed import in_home
+from nosync.tiers.inventory import image_in_home
 
 HERE, THERE = "10.0.0.1:4000", "10.0.0.2:4000"
 
@@ -122,9 +122,9 @@ def test_readers_of_the_home_see_the_newest_epoch_that_is_there(cluster: Cluster
     cluster.arrivals.step()
     cluster.compute(2)
     image = cluster.journal.snapshot()[0]
-    assert in_home(image, cluster.disk).epoch == 1
+    assert image_in_home(image, cluster.disk).epoch == 1
     cluster.arrivals.step()
-    assert in_home(image, cluster.disk) is image
+    assert image_in_home(image, cluster.disk) is image
 
 
 def test_merges_leave_out_what_is_on_its_way(cluster: Cluster) -> None:

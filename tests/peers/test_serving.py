@@ -20,7 +20,7 @@ from nosync.model.places import to_ask
 from nosync.peers.client import CLIENTS, fetch, tell
 from nosync.peers.home import HomeServer
 from nosync.peers.host import LayerHost, Worker, home_host
-from nosync.peers.running import is_running
+from nosync.peers.processes import is_running
 from nosync.peers.serving import is_own_folder
 from nosync.peers.tidying import lying
 from nosync.state.layer import open_layer, verify, write_layer

@@ -83,11 +83,11 @@ def test_who_follows_a_run_shuts_it_out_before_it_waits_for_cores_which_that_one
     quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     newest: list[int] = []
-    monkeypatch.setattr(starting, "lies_apart", lambda _, home: newest.append(newest_generation(LocalDisk(home).sizes(RUNS))))
+    monkeypatch.setattr(starting, "is_unshared", lambda _, home: newest.append(newest_generation(LocalDisk(home).sizes(RUNS))))
     flow = ns.Flow("shop", quick)
     flow.view("v", flow.source("s", ns.memory("x long")))
     starting.begin(flow.program(), tmp_path, 1).recover().close()
-    following = starting.begin(flow.program(), tmp_path, 1, behind=1)
+    following = starting.begin(flow.program(), tmp_path, 1, follows=1)
     assert newest == [0]
     following.recover().close()
     assert newest == [0, 2]

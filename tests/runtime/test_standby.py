@@ -17,7 +17,7 @@ from nosync.model.run import Runner
 from nosync.model.store import Store
 from nosync.runtime.standby import Watching
 from nosync.store.disk import LocalDisk
-from nosync.store.homes import REHEARSAL, refuse_foreign_folder
+from nosync.store.homes import WARM_UP, refuse_foreign_folder
 from nosync.store.objects import Objects, open_remote
 
 LOG = logging.getLogger("nosync.test")
@@ -49,8 +49,8 @@ class Host:
     def clock(self) -> float:
         return self.now + self.ahead
 
-    def lead(self, behind: int | None = None) -> Leading:
-        journal = Journal(self.disk, self.away, self.runner, behind=behind)
+    def lead(self, follows: int | None = None) -> Leading:
+        journal = Journal(self.disk, self.away, self.runner, follows=follows)
         return Leading(journal, self.away, self.runner, Troubles(), self.clock)
 
     def watch(self) -> Watching:
@@ -128,9 +128,9 @@ def test_one_of_several_follows_and_the_others_stand_by_for_it(hosts: list[Host]
     looks = [looking(first), looking(second)]
     world.run(hosts, [leading.step, *looks], 30.0)
     assert world.run(hosts, [looking(first)], 60.0) and world.run(hosts, [looking(second)], 60.0)
-    following = hosts[1].lead(behind=1)
+    following = hosts[1].lead(follows=1)
     with pytest.raises(Conflict, match="followed the one of generation 1"):
-        hosts[2].lead(behind=1)
+        hosts[2].lead(follows=1)
     assert world.run(hosts, [following.step, looking(second)], 60.0) is None and second.generation == 2
     with pytest.raises(Fenced):
         leading.journal.look()
@@ -140,7 +140,7 @@ def test_a_run_that_was_paused_learns_at_once_that_it_was_followed(hosts: list[H
     leading, world, watching = hosts[0].lead(), World(), hosts[1].watch()
     world.run(hosts, [leading.step, looking(watching)], 30.0)
     world.run(hosts, [looking(watching)], 60.0)
-    following = hosts[1].lead(behind=1)
+    following = hosts[1].lead(follows=1)
     with pytest.raises(Fenced, match="process 2 on host 2 took this flow over"):
         leading.step()
     assert leading.journal.fenced is not None and following.journal.fenced is None
@@ -151,7 +151,7 @@ def test_a_run_that_is_cut_off_is_followed_and_fenced_when_it_comes_back(hosts: 
     world.run(hosts, [failing(leading), looking(watching)], 30.0)
     hosts[0].away.cut = True
     assert world.run(hosts, [failing(leading), looking(watching)], 10.0)
-    hosts[1].lead(behind=1)
+    hosts[1].lead(follows=1)
     hosts[0].away.cut = False
     with pytest.raises(Fenced):
         leading.step()
@@ -185,10 +185,10 @@ def test_a_run_that_stops_is_followed_at_once(hosts: list[Host]) -> None:
 def test_a_flow_that_nobody_has_run_is_led_by_one_of_those_who_stand_by(hosts: list[Host]) -> None:
     watching = [host.watch() for host in hosts]
     assert all(one.step() for one in watching) and {one.generation for one in watching} == {0}
-    hosts[2].lead(behind=0)
+    hosts[2].lead(follows=0)
     for host in hosts[:2]:
         with pytest.raises(Conflict):
-            host.lead(behind=0)
+            host.lead(follows=0)
 
 
 def test_a_run_started_beside_those_who_stand_by_is_what_they_stand_by_for(hosts: list[Host]) -> None:
@@ -224,12 +224,12 @@ def test_standing_by_needs_no_remote(tmp_path: Path) -> None:
     leading.end()
     assert watching.step()
     with pytest.raises(ns.Fenced):
-        Journal(host.disk, None, host.runner, behind=1)
+        Journal(host.disk, None, host.runner, follows=1)
         journal.look()
 
 
 def test_a_new_home_in_which_somebody_rehearses_is_nobody_elses_folder(tmp_path: Path) -> None:
-    (tmp_path / f"{REHEARSAL}1").mkdir()
+    (tmp_path / f"{WARM_UP}1").mkdir()
     (tmp_path / STANDBYS).mkdir()
     refuse_foreign_folder(tmp_path)
     (tmp_path / "notes").mkdir()

@@ -67,12 +67,11 @@ class Steps:
         self.home = home
         self.program: Any = SimpleNamespace(name="shop", spark=spark, graph=graph, sources={}, sinks=sinks, listeners=())
         self.outlet = LayerOutlet(self.program, self.journal, str(home))
-        self.troubles, self.run = Troubles(), self.journal.run
+        self.troubles, self.run, self.unshared = Troubles(), self.journal.run, None
         self.leading = Leading(self.journal, self.disk, runner, self.troubles)
         self.upkeep = Upkeep(self.journal, self.disk, None, {"out": Terms("computed")}, self.outlet, {}, troubles=self.troubles)
         self.epochs: Any = SimpleNamespace(journal=self.journal, acknowledge=lambda: None, open_ahead=lambda: None)
         self.image, self.clock = self.journal.image, lambda: 0.0
-        self.apart = None
         self.step: Callable[..., None] = lambda *_: None
 
     def recover(self, report: object) -> Any:

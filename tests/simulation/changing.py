@@ -145,10 +145,10 @@ class ChangingHistory(History):
     def more(self, version: int) -> First:
         return self.others.setdefault(version, First(self.sinks["sink"].release, self.sinks["sink"].precise))
 
-    def make_life(self, host: Host | None = None, behind: int | None = None) -> Life:
+    def make_life(self, host: Host | None = None, follows: int | None = None) -> Life:
         if self.change.random() < 0.6:
             self.version += 1
-        return super().make_life(host, behind)
+        return super().make_life(host, follows)
 
     def check_recovery(self, done: Recovered) -> None:
         """What was rebuilt may have to be computed once more: it has not been safe for as long as its epochs."""

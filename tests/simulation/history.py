@@ -9,18 +9,18 @@ from functools import partial
 from typing import Any
 from unittest.mock import patch
 
-from nosync.journal.chain import read_chain
-from nosync.journal.names import RUNS, run_name
-from nosync.model.errors import Corrupt, Fenced, Invalid, OutcomeUnknown, Unavailable
+from nosync.journal.names import run_name
+from nosync.model.errors import Corrupt, Fenced, Invalid
 from nosync.recovery.restore import Recovered
 from nosync.recovery.suspicion import suspect
 from nosync.state.spine import plan_merge
 
+from .adversities import PASSING, Adversities
 from .ending import check_end, come_to_rest
 from .keeping import Coarse, Reader, look_at_readers
 from .life import Life
 from .parsing import parsed_once
-from .places import Away, File, Host, Link, Peek, facts_of
+from .places import Away, File, Host, Link, facts_of
 from .program import Sink
 from .promises import Promises
 from .read_back import look_back, read_back
@@ -30,7 +30,6 @@ from .standing_by import StandingBy
 from .world import Broken, Crash, World
 
 NARROW = partial(plan_merge, fan_in=3, width=2, floor_rows=1)
-PASSING = (Unavailable, OutcomeUnknown)
 
 
 class History:
@@ -68,10 +67,7 @@ class History:
         self.restless = chance.choice((0.02, 0.02, 0.15))  # how often a process is taken for dead and goes on all the same
         self.rough = chance.choice((0.0, 0.02, 0.08, 0.2))  # how often links are cut, disks full, sinks down
         self.world.outages = 0.05 * self.rough
-        self.events = {
-            "cut": self.cut, "partition": self.partition, "full": self.fill, "sink": self.stall, "clock": self.jump, "fail": self.fail_any,
-            "several": self.fail_together, "remote restarts": self.restart_remote, "remote left out": self.leave_out_remote,
-        }  # fmt: skip
+        self.adversities = Adversities(self)
 
     def generation(self) -> int:
         """The newest on any tier. Asked for with every operation, so it is looked for from where it was last: each run takes the next."""
@@ -128,12 +124,10 @@ class History:
         chance = self.world.random
         if chance.random() < 0.4:
             self.lasting.events.append(chance.randrange(100))
-        if chance.random() < self.rough:
-            name = chance.choice(list(self.events))
-            self.world.events[name] += self.events[name]()
+        self.adversities.now_and_then()
         self.standing_by.now_and_then()
         if chance.random() < 0.01:
-            self.fail(self.host)
+            self.adversities.fail(self.host)
         look_back(self)
         look_at_readers(self, 0.05)
         others = [life for life in self.lives if life is not self.life]
@@ -141,7 +135,7 @@ class History:
             self.act(chance.choice(others), chance.choice((1, 4, 16)))
         if self.life is not None and chance.random() < self.restless:
             self.world.events["taken for dead"] += 1
-            self.leave(chance.random() < 0.5)
+            self.adversities.leave(chance.random() < 0.5)
         if self.life is None:
             self.start()
         self.act(self.life, self.pace)
@@ -151,8 +145,8 @@ class History:
         self.life = self.make_life()
         self.lives.append(self.life)
 
-    def make_life(self, host: Host | None = None, behind: int | None = None) -> Life:
-        return self.kind(self, host or self.host, self.link(host or self.host), behind)
+    def make_life(self, host: Host | None = None, follows: int | None = None) -> Life:
+        return self.kind(self, host or self.host, self.link(host or self.host), follows)
 
     def link(self, host: Host) -> Link | None:
         return Link(self.world, self.remote, host) if self.remote is not None else None
@@ -212,108 +206,9 @@ class History:
     def after_crash(self, life: Life) -> None:
         chance = self.world.random
         if chance.random() < 0.5:
-            self.fail(life.host)
+            self.adversities.fail(life.host)
         if chance.random() < 0.1:
             rot(self, life.host)
-
-    def fail_any(self) -> bool:
-        self.fail(self.world.random.choice(self.hosts))
-        return True
-
-    def fail(self, host: Host) -> None:
-        """A host restarts, or its disk is lost: no process there survives."""
-        for life in [life for life in self.lives if life.host is host]:
-            self.drop(life)
-        host.boot = self.another_boot()
-        self.world.runs_changed = True
-        lost = self.remote is not None and self.world.random.random() < 0.4
-        if lost:
-            host.disk.wipe()
-        else:
-            host.disk.restart()
-        if host is self.host:
-            self.promises.expect("site" if lost else "host")
-
-    def leave(self, move: bool) -> None:
-        """The process is taken for dead, and goes on all the same. The next one may be on another host: they share only the remote."""
-        self.life = None
-        if self.remote is None or not move:
-            return
-        if len(self.hosts) > 1 and self.world.random.random() < 0.5:
-            self.host = self.world.random.choice([host for host in self.hosts if host is not self.host])
-        else:
-            self.host = Host(self.world, self.another_boot())
-            self.hosts.append(self.host)
-        self.promises.expect("site")
-
-    def partition(self) -> bool:
-        """A process is cut off and computes on; another takes over elsewhere, and goes far; the link heals, and both go on acting."""
-        chance, life = self.world.random, self.life
-        if self.remote is None or life is None:
-            return False
-        life.host.cut = True
-        self.act(life, chance.choice((4, 16, 40)))
-        self.leave(move=True)
-        self.start()
-        self.host.cut = False
-        for _ in range(chance.choice((5, 20))):
-            if self.life is None:
-                self.start()
-            if chance.random() < 0.5:
-                self.lasting.events.append(chance.randrange(100))
-            self.act(self.life, 2 * self.pace)
-        life.host.cut = False
-        for _ in range(chance.choice((5, 20))):
-            self.act(chance.choice((life, self.life)), 2)
-        return True
-
-    def cut(self) -> bool:
-        host = self.world.random.choice(self.hosts)
-        host.cut = not host.cut
-        return host.cut and self.remote is not None
-
-    def fill(self) -> bool:
-        host = self.world.random.choice(self.hosts)
-        host.full = not host.full
-        return host.full
-
-    def stall(self) -> bool:
-        sink = self.world.random.choice(list(self.sinks.values()))
-        sink.down = not sink.down
-        return sink.down
-
-    def fail_together(self) -> bool:
-        """Several at once: hosts restart or are lost, and links, disks and sinks fail with them."""
-        names = ["cut", "full", "sink", "fail", "fail", "remote restarts"]
-        for name in self.world.random.sample(names, self.world.random.choice((2, 3))):
-            self.events[name]()
-        return True
-
-    def restart_remote(self) -> bool:
-        if self.remote is None or not self.remote.unsynced:
-            return False
-        self.remote.restart(self.world)
-        self.world.runs_changed = True
-        return False  # it counts itself
-
-    def leave_out_remote(self) -> bool:
-        """A start that forgets the remote is refused, and does nobody any harm."""
-        self.generation()  # first: it may find that the flow has moved to another host
-        started = read_chain(Peek(self.host.disk)).image().started  # type: ignore[arg-type]
-        if started is None or not started.remote:
-            return False
-        try:
-            Life(self, self.host, None).begin()
-        except (Invalid, Crash, *PASSING):
-            runs = [facts_of(file.content) for name, file in self.host.disk.files.items() if name.startswith(RUNS)]
-            if any(facts.get("process") == self.starts for facts in runs):
-                raise Broken("a start that was refused has fenced others") from None
-            return True
-        raise Broken("a start without the remote was not refused")
-
-    def jump(self) -> bool:
-        self.wall += self.world.random.choice((-1e6, -10.0, 10.0, 1e6))
-        return True
 
     def tidy_up(self) -> None:
         """Every thread in turn, still under faults: what is only done when there is time comes to be done."""

@@ -10,7 +10,7 @@ from nosync.journal.journal import image_of
 from nosync.journal.pins import pin, unpin
 from nosync.model.retention import Hold, Kept, boundary
 from nosync.state.cover import is_complete, is_rescaled, pieces
-from nosync.tiers.leases import Lease
+from nosync.tiers.reader_leases import Lease
 
 from .places import Peek
 from .program import events_of, expected

@@ -48,8 +48,8 @@ MERGED = ("totals", "parities", "rows", "pairs", "luck")
 class Life:
     """A process. It begins with the one thread that takes over and recovers; `ready` from there on, when the others run."""
 
-    def __init__(self, history: History, host: Host, remote: Link | None, behind: int | None = None) -> None:
-        self.history, self.host, self.disk, self.remote, self.behind = history, host, host.disk, remote, behind
+    def __init__(self, history: History, host: Host, remote: Link | None, follows: int | None = None) -> None:
+        self.history, self.host, self.disk, self.remote, self.follows = history, host, host.disk, remote, follows
         self.world = history.world
         self.tasks: dict[str, Task] = {}
         self.threads: dict[str, Callable[[], object]] = {"start": self.begin}
@@ -97,12 +97,12 @@ class Life:
     def take(self, runner: Runner) -> Journal:
         """Whoever has stood by follows the run that it stood by for, or nobody: none of those has a generation that another has."""
         try:
-            journal = Journal(self.disk, self.remote, runner, behind=self.behind)
+            journal = Journal(self.disk, self.remote, runner, follows=self.follows)
         except Conflict as error:
             self.world.events["another followed first"] += 1
             raise Unavailable(error.message) from error
-        if self.behind is not None:
-            self.history.standing_by.check(journal, self.behind)
+        if self.follows is not None:
+            self.history.standing_by.check(journal, self.follows)
         return journal
 
     def renew(self) -> None:

@@ -14,7 +14,7 @@ from nosync.journal.rolling import Roller
 from nosync.model.identifiers import Epoch
 from nosync.model.policies.log_structured import LogStructured
 from nosync.model.retention import Kept
-from nosync.tiers.leases import Lease, Leases
+from nosync.tiers.reader_leases import Lease, Leases
 from nosync.tiers.sweeper import Sweeper
 
 from . import life

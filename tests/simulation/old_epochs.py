@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from nosync.history.home import Past, covers_at
+from nosync.history.view_covers import Past, covers_at
 from nosync.model.errors import NotInHistory
 
 from .places import Peek

@@ -42,10 +42,10 @@ class StandingBy:
         if self.chance.random() < SHARE * history.rough and life is not None and life.ready and life.current:
             history.world.events["standby"] += self.happen(life)
 
-    def check(self, journal: Journal, behind: int) -> None:
+    def check(self, journal: Journal, follows: int) -> None:
         """Of those who stood by for one run, one has the next generation."""
         if self.followed.setdefault(journal.generation, journal.run) != journal.run:
-            raise Broken(f"{journal.run} and {self.followed[journal.generation]} have both followed run {behind}")
+            raise Broken(f"{journal.run} and {self.followed[journal.generation]} have both followed run {follows}")
 
     def happen(self, life: Life) -> bool:
         """Says whether the run was followed."""
@@ -87,7 +87,7 @@ class StandingBy:
     def _follow(self, takers: list[tuple[Host, int]]) -> None:
         """All at once; one of them gets the generation, and the one that led acts on meanwhile."""
         history = self.history
-        begun = [history.make_life(host, behind) for host, behind in takers]
+        begun = [history.make_life(host, follows) for host, follows in takers]
         history.life = begun[-1]
         history.lives += begun
         for _ in range(40):

@@ -77,7 +77,7 @@ def epochs(source: Any) -> list[list[str]]:
 def test_objects_that_a_stream_has_read_are_not_taken_again(bucket: Bucket, source: Callable[..., Any], growing: bool) -> None:
     bucket.put("day 1/a", "day 1/b", "day 2/c")
     address = bucket.address.replace("memory://", "memory+again://")
-    before = source(growing=growing).behind(Position('{"logOffset":3}', (f"{address}/day%201/a", f"{address}/day%201/b")))
+    before = source(growing=growing).continue_from(Position('{"logOffset":3}', (f"{address}/day%201/a", f"{address}/day%201/b")))
     assert (before["files"], before["last"]) == ([], "day 1/b")
     taken = tuple(entry[0] for entry in before["before"])
     assert epochs(source(before, taken, growing=growing)) == [["day 2/c"]]
@@ -85,9 +85,9 @@ def test_objects_that_a_stream_has_read_are_not_taken_again(bucket: Bucket, sour
 
 def test_a_stream_over_another_bucket_is_not_gone_on_from(source: Callable[..., Any]) -> None:
     with pytest.raises(Invalid, match='does not read "memory://another/day", as the query has'):
-        source().behind(Position('{"logOffset":3}', ("memory://another/day/a",)))
+        source().continue_from(Position('{"logOffset":3}', ("memory://another/day/a",)))
     with pytest.raises(Invalid, match="reads files, and the query did not"):
-        source().behind(Position("17"))
+        source().continue_from(Position("17"))
 
 
 def test_growing_names_are_taken_in_their_order_whatever_their_times(bucket: Bucket, source: Callable[..., Any]) -> None:

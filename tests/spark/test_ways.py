@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import nosync as ns
-from nosync.bridge.held import Channel
+from nosync.bridge.kept_plans import Channel
 from nosync.spark.ways import Ways, rows_of
 from tests.metamorphic import checksums, contents, run_all
 from tests.spark.test_same_bits import rows
@@ -114,7 +114,7 @@ def test_however_many_views_lie_side_by_side_spark_is_asked_once_for_all_of_them
 
 
 def test_rows_that_become_too_many_are_computed_by_a_job(quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nosync.spark.inside.HELD_ROWS", 50)
+    monkeypatch.setattr("nosync.spark.narrow_state.HELD_ROWS", 50)
     flow, left, right = ns.Flow("many", quick), ns.memory("k int, x int"), ns.memory("k int, y int")
     flow.view("v", flow.source("l", left).join(flow.source("r", right), "k"))
     feed = [lambda: left.add([(1, x) for x in range(10)]), lambda: right.add([(1, y) for y in range(10)])]

@@ -13,9 +13,10 @@ from nosync.model.run import this_process
 from nosync.model.shards import shard_ranges
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
-from nosync.tiers.site import LayerShipper, RecordShipper
+from nosync.tiers.layer_shipper import LayerShipper
+from nosync.tiers.record_shipper import RecordShipper
 
-from .test_site import compute, shipped
+from .test_shippers import compute, shipped
 
 HALVES = shard_ranges(2)
 

@@ -16,9 +16,10 @@ from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
 from nosync.tiers import site
 from nosync.tiers.choosing import collapsing
-from nosync.tiers.site import REST_SECONDS, LayerShipper, RecordShipper
+from nosync.tiers.layer_shipper import REST_SECONDS, LayerShipper
+from nosync.tiers.record_shipper import RecordShipper
 
-from .test_site import compute, layer, merge, shipped
+from .test_shippers import compute, layer, merge, shipped
 
 
 @pytest.fixture
@@ -130,7 +131,7 @@ def test_what_was_lost_waits_no_more(journal: Journal, remote: Objects) -> None:
     journal.disk.delete(second.path)
     while shipper.step():
         pass
-    assert shipped(remote) == ["1-2"] and shipper.behind == 0 and first.path in shipper.placed
+    assert shipped(remote) == ["1-2"] and shipper.behind == 0 and first.path in shipper.uploaded
 
 
 @pytest.mark.parametrize(("since", "goes"), [(REST_SECONDS * 0.99, False), (REST_SECONDS, True)])
@@ -214,7 +215,7 @@ def test_what_the_journal_has_forgotten_is_forgotten_here(journal: Journal, remo
     compute(journal, 7)
     while shipper.step():
         pass
-    assert shipper.placed == {one.path for one in journal.image.layers()}
+    assert shipper.uploaded == {one.path for one in journal.image.layers()}
 
 
 def test_a_layer_that_stands_for_others_than_the_oldest_does_not_go_in_its_place() -> None:
@@ -256,7 +257,7 @@ def test_while_the_stream_is_busy_only_much_is_shortened(journal: Journal, remot
     while shipper.step():
         pass
     merge(journal, 1, 5)
-    assert len(shipper.placed) == epochs == site.MUCH_LONGER * 2 + goes
+    assert len(shipper.uploaded) == epochs == site.MUCH_LONGER * 2 + goes
     assert shipper.step() == goes
 
 

@@ -1,9 +1,9 @@
 """Trees of Catalyst's, taken over from the JVM in one call each.
 
 A plan has thousands of nodes, and asking each for its class, its children and the names of its columns takes a call every time.
-`Table.read` brings over all that can be said of a tree at once. What comes is made of `Known` objects: they answer like the objects in the
+`Table.read` brings over all that can be said of a tree at once. What comes is made of `KnownObject`s: they answer like the objects in the
 JVM that they stand for, from what was sent where it was, else by asking; they may be given to calls like those. Equal objects are not
-unified, but one object is one `Known` in a table, so `is` means what it means in the JVM. Trees of Catalyst's never change: no answer
+unified, but one object is one `KnownObject` in a table, so `is` means what it means in the JVM. Trees of Catalyst's never change: no answer
 grows old.
 
 The other end is `Trees.java`, compiled once in each JVM by the compiler that Spark compiles its queries with.
@@ -78,12 +78,12 @@ class Table:
         self.java = trees.java.table(self.prefix)
         self.open = True
         self._sent: list[dict[str, Any]] = []
-        self._known: list[Known | None] = []
+        self._known: list[KnownObject | None] = []
         when_gone(self, self.java.release)
 
     def read(self, object: Any) -> Any:
         """What stands for the object, or the sequence, option or tuple; its trees are known all the way down."""
-        if isinstance(object, Known) and object._table is self:
+        if isinstance(object, KnownObject) and object._table is self:
             return object
         return self._taken(self.java.read(object))
 
@@ -122,12 +122,12 @@ class Table:
             return tuple(self.decoded(one) for one in value["t"])
         return KnownOption([self.decoded(one) for one in value["o"]], again)
 
-    def _at(self, number: int) -> "Known":
+    def _at(self, number: int) -> "KnownObject":
         if not self.open:
-            return Known(self, number, {"": ""})
+            return KnownObject(self, number, {"": ""})
         found = self._known[number]
         if found is None:
-            self._known[number] = found = Known(self, number, self._sent[number])
+            self._known[number] = found = KnownObject(self, number, self._sent[number])
         return found
 
 
@@ -135,7 +135,7 @@ def _named(values: Iterable[Any]) -> str:
     return " ".join(value._get_object_id() for value in values)
 
 
-class Known(JavaObject):  # type: ignore[misc]
+class KnownObject(JavaObject):  # type: ignore[misc]
     """An object of the JVM of which much is known here."""
 
     def __init__(self, table: Table, number: int, sent: dict[str, Any]) -> None:
@@ -170,7 +170,7 @@ class Known(JavaObject):  # type: ignore[misc]
     def equals(self, other: Any) -> bool:
         if self is other:
             return True
-        if isinstance(other, Known) and "ExprId" == self._kind == other._kind:
+        if isinstance(other, KnownObject) and "ExprId" == self._kind == other._kind:
             return bool(self._sent["toString"] == other._sent["toString"])
         return bool(JavaObject.__getattr__(self, "equals")(other))
 

@@ -27,7 +27,7 @@ TITLES = {
 STOPPED = "The next start would stop: it needs input that cannot be read."
 
 
-class Unchecked(click.ClickException):
+class CannotCheck(click.ClickException):
     """Nothing could be checked."""
 
     exit_code = LOST
@@ -49,7 +49,7 @@ def fsck(home: Path, remote: str | None, quick: bool, as_json: bool) -> None:
         verdict = judge(findings)
         in_the_way = obstacles(findings.image, verdict.next, quick) if verdict.next else []
     except NosyncError as error:
-        raise Unchecked(text_of(error)) from error
+        raise CannotCheck(text_of(error)) from error
     if as_json:
         print_json(facts(findings, verdict, in_the_way))
     else:

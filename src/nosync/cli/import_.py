@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from nosync.cli.program import load_flow
-from nosync.importing.taking import Import, carry_out, check_accepted, planned
+from nosync.importing.begin import Import, carry_out, check_accepted, planned
 
 
 @click.command("import", short_help="Begin a flow with the state of a streaming query.")

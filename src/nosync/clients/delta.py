@@ -23,6 +23,7 @@ from nosync.model.secrets import redacted
 from nosync.store.addresses import check_bucket, client_of
 from nosync.store.disk import failing_as
 from nosync.store.failures import from_remote
+from nosync.store.lasting import sync
 
 AGAIN = "It is tried again."
 CLOUDS = ("s3", "s3a", "gs", "az", "abfs", "abfss")
@@ -201,11 +202,3 @@ class Lake:
 def changes_data(actions: Sequence[Action]) -> bool:
     """Whether a version adds or removes rows, rather than moving them into other files."""
     return any(action[kind].get("dataChange", True) for action in actions for kind in ("add", "remove") if kind in action)
-
-
-def sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

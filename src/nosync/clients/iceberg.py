@@ -67,6 +67,12 @@ class IcebergTable:
         self._catalog: Any = None
 
     @property
+    def address(self) -> str:
+        """The same for all who mean the same table of the same catalog, in the same words."""
+        catalog = self.said if isinstance(self.said, str) else self.said.get("uri", self.said.get("name", "default"))
+        return f"iceberg:{catalog}/{self.name}"
+
+    @property
     def catalog(self) -> Any:
         if self._catalog is None:
             found = {ours: os.environ[name] for name, ours in CREDENTIALS.items() if name in os.environ}

@@ -13,11 +13,11 @@ from nosync.bridge.errors import JavaError, words_of
 from nosync.bridge.frames import analyzed, empty, optimized
 from nosync.bridge.placeholders import register
 from nosync.bridge.sessions import hashed_maps
-from nosync.compile.placing import hashed_by
 from nosync.compile.query import Query, Rules
 from nosync.compile.refusal import check_analyzed, check_optimised, check_rewritten, no_late_rows, not_final
 from nosync.compile.rewrites.ranked_joins import rank_joins
 from nosync.compile.rewrites.table import rewritten
+from nosync.compile.sharding import hashed_by
 from nosync.graph.graph import Graph
 from nosync.graph.nodes import Backing, SourceNode, ViewNode
 from nosync.graph.operators import AccumulateNode, Operator
@@ -131,7 +131,7 @@ def _rows_feed(catalyst: Catalyst, body: Template) -> Branch:
     """What a view keeps of its rows: the columns, where they lie, the hash of the row and the diff."""
     row = catalyst.hash(body.output)
     columns = [(a, f"c{i}") for i, a in enumerate(body.output)]
-    columns += [(body.carried[0] if body.placed else row, HASH), (row, ROW)]
+    columns += [(body.carried[0] if body.sharded else row, HASH), (row, ROW)]
     return Branch(catalyst.feed(columns, body.carried[-1:]), [])
 
 

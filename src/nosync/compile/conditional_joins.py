@@ -67,7 +67,7 @@ def _matched(query: "Query", plan: Java, spec: Matching, pairs: Template, own: l
     if node is None:
         node = _node(query, plan, spec, pairs, own, other, part)
         query.operators.append(node)
-    carried = query.carried(placed=True)
+    carried = query.carried(sharded=True)
     return Template(Hole(node, [*own, *other, part, *carried]), [*own, *other, part], carried, append_only=False)
 
 

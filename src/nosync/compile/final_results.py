@@ -53,7 +53,7 @@ def finalised(query: "Query", plan: Java, early: Template, child: Template, clos
     if node is None:
         node = _node(query, plan, early, child, closes, clock)
         query.operators.append(node)
-    carried = query.carried(placed=True)
+    carried = query.carried(sharded=True)
     return Template(Hole(node, early.output + carried), early.output, carried, append_only=True)
 
 

@@ -55,10 +55,10 @@ class Query:
                 return found
         raise refuse_node(plan, self.view)
 
-    def carried(self, placed: bool) -> list[Java]:
+    def carried(self, sharded: bool) -> list[Java]:
         long = self.catalyst.types.LongType
         diff = self.catalyst.attribute(DIFF, long, nullable=False)
-        return [self.catalyst.attribute(HASH, long, nullable=False), diff] if placed else [diff]
+        return [self.catalyst.attribute(HASH, long, nullable=False), diff] if sharded else [diff]
 
     def known(self, sort: type[Some], plan: Java, inputs: Sequence[Template]) -> Some | None:
         """An operator that computes the same over the same inputs, in whichever view it stands."""

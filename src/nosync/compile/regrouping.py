@@ -70,7 +70,7 @@ class Regrouping:
         if node is None:
             node = self._node(evaluation, empty, announced, first)
             self.query.operators.append(node)
-        carried = self.query.carried(placed=True)
+        carried = self.query.carried(sharded=True)
         return Template(Hole(node, self.output + carried), self.output, carried, append_only=False)
 
     def _node(self, evaluation: Evaluation, empty: Java, announced: bool, first: "First | None") -> RegroupNode:

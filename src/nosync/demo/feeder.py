@@ -9,7 +9,7 @@ import os
 import threading
 from pathlib import Path
 
-from nosync.demo.house import House
+from nosync.demo.auction import House
 
 STREAMS = ("people", "auctions", "bids")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from pyspark.sql import functions as F
 
 import nosync as ns
-from nosync.demo.house import AUCTIONS_SCHEMA, BIDS_SCHEMA, PEOPLE_SCHEMA
+from nosync.demo.auction import AUCTIONS_SCHEMA, BIDS_SCHEMA, PEOPLE_SCHEMA
 
 HOT = 150
 

@@ -23,7 +23,7 @@ from nosync.model.store import Disk, Remote
 from nosync.state.cover import is_rescaled, pieces
 from nosync.state.folding import chain_of, needed
 from nosync.tiers.host import HostTier
-from nosync.tiers.site import LayerShipper
+from nosync.tiers.layer_shipper import LayerShipper
 
 AT_ONCE = 32  # paths in a record, unless nothing else is to do
 EPOCHS_BETWEEN = 8  # while the stream is busy: looking costs time that epochs need
@@ -80,8 +80,8 @@ class Compactor:
             image = self.journal.snapshot()[0]  # before it is looked what is there: what comes meanwhile is not missing
             there = self.disk.sizes(LAYERS).keys() | self._unsynced()  # what is not synced is on its way
             self.missing = {layer.path: layer for layer in image.layers() if layer.path not in there}
-        placed = self.shipper.placed if self.shipper is not None else set[str]()
-        name = next((name for name in sorted(self.missing) if name in placed), None)
+        uploaded = self.shipper.uploaded if self.shipper is not None else set[str]()
+        name = next((name for name in sorted(self.missing) if name in uploaded), None)
         if name is None or self.remote is None or self.shipper is None:
             return False
         if self.remote.download(name, self.disk):
@@ -97,7 +97,7 @@ class Compactor:
 
     def _give_up(self) -> bool:
         image = self.journal.snapshot()[0]
-        state = image.number, len(self.shipper.placed) if self.shipper is not None else 0
+        state = image.number, len(self.shipper.uploaded) if self.shipper is not None else 0
         busy = image.unfinished() is not None
         if state == self.looked or (busy and image.epoch < self.looked_epoch + EPOCHS_BETWEEN):
             return False
@@ -107,8 +107,8 @@ class Compactor:
             return False  # soon there are more
         self.looked = state
         if gone:
-            placed = self.shipper.placed if self.shipper is not None else set[str]()
-            there = [name for name in gone if name in placed]
+            uploaded = self.shipper.uploaded if self.shipper is not None else set[str]()
+            there = [name for name in gone if name in uploaded]
             number = self.journal.append(GivenUp(tuple(gone)))
             self.due.extend((number, name, name in there) for name in gone)
         return bool(gone)
@@ -141,7 +141,7 @@ class Compactor:
         missing = self.missing or {}
         tiers = [None, [layer for layer in layers if layer.path not in unsynced and layer.path not in missing]]
         if self.shipper is not None:
-            tiers.append([layer for layer in layers if layer.path in self.shipper.placed])
+            tiers.append([layer for layer in layers if layer.path in self.shipper.uploaded])
         return set().union(*(needed(layers, image.kept, last, first, there) for there in tiers))
 
     def _wanted(self, layers: list[LayerInfo], image: Image, last: Epoch, first: Epoch) -> Mapping[str, LayerInfo]:
@@ -150,7 +150,7 @@ class Compactor:
             return {}
         chain = chain_of(layers, image.kept, last, first)
         found = (*([chain.base] if chain.base else []), *chain.versioned, *chain.steps)
-        return {layer.path: layer for layer in found if layer.path not in self.shipper.placed and layer.path not in (self.missing or {})}
+        return {layer.path: layer for layer in found if layer.path not in self.shipper.uploaded and layer.path not in (self.missing or {})}
 
     def _unsynced(self) -> set[str]:
         """Layers that a restart of the host may tear."""

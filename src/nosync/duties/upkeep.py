@@ -31,8 +31,9 @@ from nosync.model.sink import Outlet, Terms
 from nosync.model.store import Disk, Remote, Uploader
 from nosync.peers.arrivals import Arrivals
 from nosync.tiers.host import HostTier
-from nosync.tiers.leases import Leases
-from nosync.tiers.site import LayerShipper, RecordShipper
+from nosync.tiers.layer_shipper import LayerShipper
+from nosync.tiers.reader_leases import Leases
+from nosync.tiers.record_shipper import RecordShipper
 from nosync.tiers.sweeper import Sweeper
 
 Duty = Callable[[], bool]

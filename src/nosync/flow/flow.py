@@ -22,11 +22,11 @@ from nosync.flow.functions import functions_of
 from nosync.flow.in_use import IN_USE, check_first_use
 from nosync.flow.listeners import all_listeners
 from nosync.flow.names import asked, check_free, created_view
-from nosync.flow.outputs import check_apart, check_fits, check_output, check_preview, check_view
+from nosync.flow.outputs import check_fits, check_no_cycle, check_output, check_preview, check_view
 from nosync.flow.preview import Preview
+from nosync.flow.pyspark_words import EXPLAIN_WORDS, SINK_WORDS, SOURCE_WORDS, SQL_WORDS, START_WORDS, VIEW_WORDS, check_words, declaring
 from nosync.flow.statements import check_statement
 from nosync.flow.streams import Streams
-from nosync.flow.words import EXPLAIN_WORDS, SINK_WORDS, SOURCE_WORDS, SQL_WORDS, START_WORDS, VIEW_WORDS, check_words, declaring
 from nosync.graph.copying import copied
 from nosync.history.home import open as open_home
 from nosync.model.absent import public
@@ -40,8 +40,8 @@ from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.quoting import check_name
 from nosync.model.safety import Release
 from nosync.model.scaling import FIXED, FOLLOW
-from nosync.model.sink import BoundSink, Promise, Sink
-from nosync.model.source import Keyed, Source
+from nosync.model.sink import BoundSink, Promise, Sink, bound_sink
+from nosync.model.source import Source
 from nosync.observe.drawing import drawn, write_drawing
 from nosync.observe.introductions import flow_in_a_line
 from nosync.observe.news import logger, show_at_a_terminal
@@ -137,8 +137,8 @@ class Flow:
         if not isinstance(given, StructType):
             raise Invalid(f'source "{name}": declare gave a {type(given).__name__}', hint="Let it return the StructType of the rows.")
         check_abilities(name, source)
-        reading = reading.by(source.keys()) if isinstance(source, Keyed) else reading
-        found = logged(fitting(bound(source), source, name, given), name, given, self.spark)
+        able = bound(source)
+        reading, found = reading.by(able.keys()), logged(fitting(able, source, name, given), name, given, self.spark)
         if reading.carries_changes or (checked and not found.append_only):
             made = of_changes(self._compiler, self.spark, ChangeLog(name, found, given, reading), watermark, stamp)
         else:
@@ -212,15 +212,15 @@ class Flow:
         """
         self._check_name(name)
         check_output(name, query, sink, release)
-        every = pace_of(name, trigger)
+        able = bound_sink(sink, release, pace_of(name, trigger))
         try:
             query = self._without_streams(name, query)
-            self._compiler.sink(name, query, partial(check_fits, name, sink))
+            self._compiler.sink(name, query, partial(check_fits, name, able))
         except (PySparkException, JavaError) as error:
             raise Invalid(f'sink "{name}": {words_of(error)}', hint="Correct the query.") from None
         for function in functions_of(self._compiler.catalyst.read(analyzed(query))):
             self._functions[function] = name
-        self._sinks[name] = BoundSink(sink, release, every)
+        self._sinks[name] = able
 
     @declaring()
     def preview(self, query: DataFrame, rows: int = 20) -> DataFrame:
@@ -329,7 +329,7 @@ class Flow:
             raise Conflict(f'flow "{self.name}" is already running', hint="Stop that run first, or declare another flow for another home.")
         durability = durability_of(remote, recover_within, max_unshipped_bytes, standby)
         check_words(home, on_change, on_other_settings)
-        check_apart(self._given, self._sinks, home)
+        check_no_cycle(self._sources, self._sinks, home)
         ladder = None if keep is None else ladder_of(keep)
         program = replace(self.program(), on_other_settings=on_other_settings, policy=durability.policy, keep=ladder, scaling=scaling)
         wanted = trigger_of(trigger)

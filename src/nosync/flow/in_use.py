@@ -14,7 +14,7 @@ from nosync.model.errors import Conflict, Invalid
 SECOND = "Make a second object of it: each keeps its own place in its input."
 
 
-class Ending(Protocol):
+class Running(Protocol):
     """A run, as far as it matters here."""
 
     @property
@@ -27,7 +27,7 @@ class Use:
 
     flow: str
     sources: Mapping[str, Any]
-    run: Ending | None = None
+    run: Running | None = None
     starting: bool = True
 
     @property

@@ -9,12 +9,11 @@ from nosync.flow.frames import check_frame
 from nosync.graph.nodes import SourceNode, ViewNode
 from nosync.graph.operators import Operator
 from nosync.graph.traces import computed_from
+from nosync.model.bound import BoundSource
 from nosync.model.connectors import check_columns, check_sink
 from nosync.model.errors import Invalid
 from nosync.model.safety import Release
-from nosync.model.sink import BoundSink, Choosy, Sink, WritesFiles
-from nosync.model.source import Source
-from nosync.sources.files import Files
+from nosync.model.sink import BoundSink
 
 
 def check_output(name: str, query: Any, sink: Any, release: str) -> None:
@@ -41,23 +40,21 @@ def check_preview(query: Any, rows: int) -> None:
         raise Invalid(f"flow.preview: rows={rows} would show nothing", hint="Pass 1 or more.")
 
 
-def check_apart(sources: Mapping[str, Source], sinks: Mapping[str, BoundSink], home: str | Path) -> None:
+def check_no_cycle(sources: Mapping[str, BoundSource], sinks: Mapping[str, BoundSink], home: str | Path) -> None:
     """Whether no source would read what the flow itself writes, as input without end."""
-    written = {"the home": Path(home).expanduser() / "layers"}
-    for name, found in sinks.items():
-        if isinstance(found.sink, WritesFiles):
-            written[f'sink "{name}"'] = found.sink.first_file()
+    written = {"the home": (str(Path(home).expanduser().absolute() / "layers"),)}
+    written |= {f'sink "{name}"': tuple(sink.addresses()) for name, sink in sinks.items()}
     for name, source in sources.items():
-        place = source.place if isinstance(source, Files) else None
-        for what, file in written.items():
-            if place is not None and place.holds(file.absolute()):
-                words = f'{what} would write into "{file.parent}", which source "{name}" reads'
-                raise Invalid(words, hint=f'Choose a folder outside of "{place.folder}": else the flow would read its own output.')
+        for what, addresses in written.items():
+            found = next((address for address in addresses if source.would_read(address)), None)
+            if found is not None:
+                words = f'{what} would write "{found}", which source "{name}" reads'
+                raise Invalid(words, hint="Write to another folder or table: else the flow would read its own output.")
 
 
-def check_fits(name: str, sink: Sink, node: ViewNode) -> None:
+def check_fits(name: str, sink: BoundSink, node: ViewNode) -> None:
     """`Invalid` or `Refused` by the sink's own judgement."""
-    if isinstance(sink, Choosy):
+    if sink.check_query is not None:
         sink.check_query(name, arrow_schema(node.schema, f'sink "{name}"'), corrects(node))
 
 

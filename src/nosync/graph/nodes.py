@@ -1,6 +1,6 @@
 """The nodes of a flow's graph: sources, operators and views.
 
-A node computes a collection: each epoch its change is a DataFrame of its columns followed by, where the rows are still placed
+A node computes a collection: each epoch its change is a DataFrame of its columns followed by, where the rows are still sharded
 by shard, `_hash`, and last `_diff`. Nodes own templates; only operators, and views without a backing, own traces.
 """
 
@@ -27,7 +27,7 @@ class SourceNode:
     append_only: bool
     static: Java | None = None
     version: str = ""
-    placed: bool = False
+    sharded: bool = False
     time: str | None = None
     delay: int | None = None
     stamp: str | None = None
@@ -49,8 +49,8 @@ class ViewNode:
     hashed: tuple[int, ...] = ()
 
     @property
-    def placed(self) -> bool:
-        return self.body.placed
+    def sharded(self) -> bool:
+        return self.body.sharded
 
     @property
     def append_only(self) -> bool:

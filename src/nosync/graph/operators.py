@@ -32,7 +32,7 @@ class Operator:
     schema: StructType
     view: str = ""
     append_only: bool = False
-    placed: bool = True
+    sharded: bool = True
     plan: Java = None
     expiries: tuple[Expiry, ...] = ()
 
@@ -116,7 +116,7 @@ class GatheredNode:
 
     name: str
     schema: StructType
-    placed: bool = False
+    sharded: bool = False
 
 
 @dataclass(eq=False, slots=True, kw_only=True)

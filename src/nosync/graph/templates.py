@@ -39,7 +39,7 @@ Piece = Hole | Branch
 
 @dataclass(eq=False, slots=True)
 class Template:
-    """A stateless piece of a plan. `placed`: its rows still lie where their `_hash` put them, and carry it."""
+    """A stateless piece of a plan. `sharded`: its rows still lie where their `_hash` put them, and carry it."""
 
     piece: Piece
     output: list[Java]
@@ -48,7 +48,7 @@ class Template:
     fingerprint: str = ""
 
     @property
-    def placed(self) -> bool:
+    def sharded(self) -> bool:
         return len(self.carried) == 2
 
     def under(self, plan: Java, output: list[Java] | None = None) -> "Template":

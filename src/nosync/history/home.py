@@ -3,8 +3,7 @@
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,33 +15,31 @@ from nosync.history.query import answer
 from nosync.history.record import ViewRecord
 from nosync.history.status import read_live, recorded_safe, status_of
 from nosync.history.stored_view import StoredView
+from nosync.history.view_covers import Past, covers_at, find_view
 from nosync.journal.chain import Chain, read_chain
 from nosync.journal.entries import Opened
 from nosync.journal.image import Image
 from nosync.journal.names import INPUT, RECORDS
-from nosync.journal.past import TieredReader, openings, past_records
-from nosync.journal.record import NOT_OURS, Record
+from nosync.journal.record import NOT_OURS
 from nosync.model.absent import public
-from nosync.model.arguments import checked, did_you_mean
-from nosync.model.errors import Corrupt, Invalid, NotInHistory, reading
-from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, epochs
+from nosync.model.arguments import checked
+from nosync.model.errors import Corrupt, Invalid, reading
+from nosync.model.identifiers import NO_EPOCH, Epoch, epochs
 from nosync.model.layers import Covers, LayerInfo
 from nosync.model.moment import At
 from nosync.model.picture import Picture
-from nosync.model.retention import Kept
 from nosync.model.status import Status
-from nosync.model.store import Remote, Store
+from nosync.model.store import Remote
 from nosync.observe.figures import rows_kept
 from nosync.observe.introductions import status_as_html, status_in_a_line
 from nosync.state.cache import LayerCache
-from nosync.state.cover import LayerRange, cover, is_complete, is_covered, known_updates, pieces
+from nosync.state.cover import LayerRange, pieces
 from nosync.state.layer import Layer, verify
-from nosync.state.leaves import leaf_layers, within
 from nosync.state.partial_layer import opened
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
-from nosync.tiers.leases import HeldLease
-from nosync.tiers.placed import in_home, on_remote
+from nosync.tiers.inventory import image_in_home, image_on_remote
+from nosync.tiers.reader_leases import HeldLease
 
 HOMES = "Give the folder that was passed as home= when the flow was started."
 
@@ -73,7 +70,7 @@ class Home:
     """What a flow has left in its home. With a `remote`, layers that only that has are fetched as they are read; where it stands `alone`,
     the folder is no more than a place for them.
 
-    What there is when it is opened is held by a lease, which every reading renews (see `tiers.leases`). After more than ten minutes
+    What there is when it is opened is held by a lease, which every reading renews (see `tiers.reader_leases`). After more than ten minutes
     without any, some of it may be gone: then the newest state of affairs is looked up again.
     """
 
@@ -123,12 +120,12 @@ class Home:
         return status_as_html(self.status, str(self.path), rows)
 
     def _at_home(self, chain: Chain) -> tuple[Image, dict[str, Epoch]]:
-        image = in_home(chain.image(), self.disk)
+        image = image_in_home(chain.image(), self.disk)
         safe = recorded_safe(image, self.disk, chain, lambda number: [record for record in chain.records if record.number > number])
         return image, safe
 
     def _alone(self, chain: Chain, remote: Remote) -> tuple[Image, dict[str, Epoch]]:
-        image = on_remote(chain.image(), remote)
+        image = image_on_remote(chain.image(), remote)
         return image, {"site": image.epoch}
 
     @property
@@ -182,10 +179,10 @@ class Home:
         [1]
         """
         record = self.record(name)
-        found = [batch for step in self.steps(name, since, until) for batch in batches(record, step, self.layers)]
+        found = [batch for step in self.change_steps(name, since, until) for batch in batches(record, step, self.layers)]
         return pa.Table.from_batches(found, changes_schema(record.schema))
 
-    def steps(self, name: str, since: At = None, until: At = None) -> list[ChangeStep]:
+    def change_steps(self, name: str, since: At = None, until: At = None) -> list[ChangeStep]:
         """How `changes` are read."""
         self._hold()
         check_clear(name, self.record(name))
@@ -266,85 +263,3 @@ class Home:
     def status(self) -> Status:
         """How the flow stands as of now, as the running flow itself says it: `run.status` from outside."""
         return status_of(self.image, self.safe, read_live(self.disk, self.image), sum(self.disk.sizes(INPUT).values()))
-
-
-def find_view(records: dict[str, ViewRecord], name: str) -> ViewRecord:
-    if name not in records:
-        hint = f"{did_you_mean(name, records)}There are: {', '.join(sorted(records)) or 'none'}."
-        raise Invalid(f'there is no view "{name}"', hint=hint)
-    return records[name]
-
-
-@dataclass(frozen=True)
-class Past:
-    """Where to look for epochs that the image has forgotten."""
-
-    disk: Store
-    remote: Remote | None
-    base: RecordNumber
-
-    def records(self) -> list[Record]:
-        """All that were rolled up."""
-        return list(past_records(TieredReader(self.disk, self.remote), self.base))
-
-    def openings(self) -> list[Opened]:
-        """All that were rolled up."""
-        return openings(TieredReader(self.disk, self.remote), self.base, ())
-
-    def has(self, layer: LayerInfo) -> bool:
-        return self.disk.exists(layer.path) or (self.remote is not None and self.remote.exists(layer.path))
-
-
-def covers_at(image: Image, record: ViewRecord, name: str, at: Epoch | None, past: Past) -> Covers:
-    """The covers to read; refuses an epoch that is not kept."""
-    epoch = image.epoch if at is None else at
-    if at is not None and not 1 <= epoch <= image.epoch:
-        kept = f"Ask for epoch 1 to {image.epoch}." if image.epoch else "No epoch has been computed yet."
-        raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=kept)
-    if at is not None and at not in image.kept:
-        kept = " or ".join(map(str, image.kept.near(at)))
-        raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=f"Ask for epoch {kept}.")
-    begun = image.begun.get(record.trace)
-    if begun is not None and epoch < begun.epoch and at is not None:
-        hint = f"Ask for epoch {begun.epoch} or later: the view came with a changed program then."
-        raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=hint)
-    by_piece = pieces(image.traces.get(record.trace, {}))
-    covers = image.covers(record.trace, epoch)
-    if epoch == image.epoch:
-        return covers
-    for held, layers in by_piece.items():
-        if not is_complete(covers.get(held, ()), layers, epoch):
-            raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=_computed_at_once(layers, epoch))
-    for held, chosen in covers.items():
-        if not all(past.has(layer) for layer in chosen):
-            elsewhere = past.remote is None and image.started is not None and bool(image.started.remote)
-            covers[held] = chosen if elsewhere else _readable(by_piece[held], name, epoch, past, image.kept)
-    return covers
-
-
-def _computed_at_once(layers: Sequence[LayerInfo], epoch: Epoch) -> str:
-    """Why the layers do not show the state as of an epoch."""
-    spans = [(layer.lower, layer.upper - 1) for layer in leaf_layers(layers)] + [pair for layer in layers for pair in layer.blind]
-    found = next(((first, last) for first, last in spans if first <= epoch < last), None)
-    if found is None:
-        return "Layers of it are lost. `nosync fsck HOME` says which."
-    return f"Ask for epoch {found[0] - 1} or {found[1]}: those between were computed at once after a failure."
-
-
-def _readable(
-    layers: Sequence[LayerInfo], name: str, epoch: Epoch, past: Past, kept: Kept
-) -> tuple[LayerInfo, ...]:
-    """Another cover where the best one has layers that were lost, with the home that had them or with a restart of its host: there may be
-    one layer of several epochs, merged later, or the small ones alone.
-    """
-    readable = [layer for layer in layers if past.has(layer)]
-    found = cover(readable, epoch, kept)
-    if is_complete(found, layers, epoch):
-        return found
-    lost = next(layer for layer in known_updates(layers) if layer.begin <= epoch and not is_covered(layer, found, epoch))
-    around = min((layer for layer in readable if within(lost, layer)), key=lambda layer: layer.upper - layer.lower, default=None)
-    nearest = f"epoch {around.lower - 1} or {around.upper - 1}" if around else "a later epoch"
-    raise NotInHistory(
-        f'epoch {epoch} of view "{name}" is not kept',
-        hint=f"Ask for {nearest}: between, what was kept by epoch is lost, and only a layer of several epochs is left.",
-    )

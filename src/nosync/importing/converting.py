@@ -12,7 +12,7 @@ from nosync.graph.operators import AccumulateNode, RegroupNode
 from nosync.importing.accumulators import Buffers, groups_of
 from nosync.importing.checkpoint import Checkpoint
 from nosync.importing.matching import Carried
-from nosync.importing.stored import rows_of
+from nosync.importing.stored_state import rows_of
 from nosync.kernels.accumulate import Accumulation
 from nosync.model.columns import DIFF, HASH, ROW
 from nosync.spark.task import Batches, unsigned

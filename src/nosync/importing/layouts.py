@@ -14,7 +14,7 @@ from nosync.compile.aggregate_calls import aggregate_expressions, distinct_calls
 from nosync.graph.nodes import Node
 from nosync.graph.operators import AccumulateNode, RegroupNode
 from nosync.importing.accumulators import Buffers, remark
-from nosync.importing.stored import AGGREGATE, DEDUPLICATION, WITHIN_WATERMARK, Stored
+from nosync.importing.stored_state import AGGREGATE, DEDUPLICATION, WITHIN_WATERMARK, StoredState
 
 NAMED = ("AttributeReference", "Alias")
 Column = tuple[str, str]  # a name and a type, in Spark's words
@@ -34,7 +34,7 @@ class Layout:
     columns: tuple[str, ...] = ()
     deduplicates: bool = False
 
-    def fits(self, stored: Stored) -> bool:
+    def fits(self, stored: StoredState) -> bool:
         if stored.operator in (DEDUPLICATION, WITHIN_WATERMARK):
             return self.deduplicates and self.order(stored) is not None
         if stored.operator != AGGREGATE or (self.deduplicates and self.others):
@@ -43,7 +43,7 @@ class Layout:
         before = len(stored.values) - len(self.values)
         return last == self.values and before in (0, len(stored.keys)) and self.order(stored) is not None
 
-    def order(self, stored: Stored) -> list[int] | None:
+    def order(self, stored: StoredState) -> list[int] | None:
         """Where the state has our keys: by their names, or one after another where names say nothing. None where they are others."""
         there = list(_columns(stored.keys))
         if len(set(there)) == len(there) and sorted(there) == sorted(self.keys):

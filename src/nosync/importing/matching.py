@@ -8,7 +8,7 @@ from nosync.graph.operators import Operator
 from nosync.graph.walk import reads_past, up_to, upstream
 from nosync.importing.checkpoint import Checkpoint
 from nosync.importing.layouts import Layout, layout_of
-from nosync.importing.stored import DEDUPLICATION, WITHIN_WATERMARK, Stored
+from nosync.importing.stored_state import DEDUPLICATION, WITHIN_WATERMARK, StoredState
 from nosync.model.errors import Invalid
 from nosync.model.source import Position, Slice
 from nosync.runtime.program import Program
@@ -23,7 +23,7 @@ class Carried:
     """State that an operator of the flow goes on with."""
 
     layout: Layout
-    stored: Stored
+    stored: StoredState
 
     @property
     def operator(self) -> str:
@@ -43,7 +43,7 @@ class Matched:
     losses: list[str] = field(default_factory=list)
 
 
-def matched(program: Program, checkpoint: Checkpoint, stored: Sequence[Stored]) -> Matched:
+def matched(program: Program, checkpoint: Checkpoint, stored: Sequence[StoredState]) -> Matched:
     found = Matched()
     _states(found, program, stored)
     _sources(found, program, checkpoint)
@@ -54,7 +54,7 @@ def matched(program: Program, checkpoint: Checkpoint, stored: Sequence[Stored]) 
     return found
 
 
-def _states(found: Matched, program: Program, stored: Sequence[Stored]) -> None:
+def _states(found: Matched, program: Program, stored: Sequence[StoredState]) -> None:
     layouts = [layout for node in program.graph.operators if (layout := layout_of(node)) is not None]
     for one in stored:
         fitting = [layout for layout in layouts if layout.fits(one)]
@@ -68,7 +68,7 @@ def _states(found: Matched, program: Program, stored: Sequence[Stored]) -> None:
             found.losses.append(f"{one.said}: no operator of the flow can go on with it")
 
 
-def _remarks(layout: Layout, stored: Stored) -> list[str]:
+def _remarks(layout: Layout, stored: StoredState) -> list[str]:
     said = [f'"{layout.node.name}": {remark}' for remark in layout.remarks]
     if layout.others:
         said.append(f'"{layout.node.name}": {", ".join(layout.others)} of rows from before is not in the state, and null here')
@@ -85,12 +85,12 @@ def _sources(found: Matched, program: Program, checkpoint: Checkpoint) -> None:
         done.append(position)
         why = "the flow has fewer sources"
         for name in (name for name in program.sources if name not in found.slices):
-            behind = program.sources[name].behind
-            if behind is None:
+            continue_from = program.sources[name].continue_from
+            if continue_from is None:
                 why = f'source "{name}" cannot go on where another reader has stopped'
                 continue
             try:
-                found.slices[name] = behind(position)
+                found.slices[name] = continue_from(position)
                 break
             except Invalid as error:
                 why = error.message

@@ -31,11 +31,11 @@ ATTEMPTS = 100  # to join a history that other runs still write to: each of them
 class Journal:
     """The journal of a running flow. Making one takes the flow over: every earlier run is fenced, unless this one could not go on.
 
-    `detached`: the home may have had a remote before, and shall go on without. `behind`: only if that generation is still the newest where
+    `detached`: the home may have had a remote before, and shall go on without. `follows`: only if that generation is still the newest where
     runs meet, else `Conflict`: of several that would follow it, one does.
     """
 
-    def __init__(self, disk: Disk, remote: Remote | None, runner: Runner, detached: bool = False, behind: int | None = None) -> None:
+    def __init__(self, disk: Disk, remote: Remote | None, runner: Runner, detached: bool = False, follows: int | None = None) -> None:
         self.disk, self.remote = disk, remote
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
@@ -44,7 +44,7 @@ class Journal:
         self.unsure: Record | None = None
         self.waiting: deque[tuple[Entry, ...]] = deque()
         self.known = histories(disk, remote, detached).remote
-        self.generation = take_generation([store for store in (remote, disk) if store is not None], runner, behind)
+        self.generation = take_generation([store for store in (remote, disk) if store is not None], runner, follows)
         self.run = f"{self.generation}.{runner.nonce}"
         started = Started(self.run, runner.process, runner.host, runner.boot, runner.at, remote.address if remote else "")
         if not any(self._begun(started) for _ in range(ATTEMPTS)):
@@ -260,27 +260,27 @@ class Journal:
             self.changed.notify_all()
 
 
-def take_generation(stores: Sequence[Store], runner: Runner, behind: int | None = None) -> int:
+def take_generation(stores: Sequence[Store], runner: Runner, follows: int | None = None) -> int:
     """The next generation on every tier. Runs that meet here get different ones; the later one wins.
 
-    On each tier generations have no gap, so that a run need only look for the one after its own. `behind`: see `Journal`; the first of
+    On each tier generations have no gap, so that a run need only look for the one after its own. `follows`: see `Journal`; the first of
     the stores is the one that all hosts share.
     """
     content = json.dumps(runner.to_json()).encode()
     taken = [newest_generation(store.sizes(RUNS)) for store in stores]
     generation = max(taken) + 1
-    if behind is not None and taken[0] != behind:
-        raise _followed(behind)
+    if follows is not None and taken[0] != follows:
+        raise _followed(follows)
     while not all(_fill(store, last, generation, content) for store, last in zip(stores, taken)):
-        if behind is not None:
-            raise _followed(behind)
+        if follows is not None:
+            raise _followed(follows)
         taken = [generation] * len(taken)
         generation += 1
     return generation
 
 
-def _followed(behind: int) -> Conflict:
-    return Conflict(f"another run has followed the one of generation {behind}", hint="Stand by for that one.")
+def _followed(follows: int) -> Conflict:
+    return Conflict(f"another run has followed the one of generation {follows}", hint="Stand by for that one.")
 
 
 def _fill(store: Store, last: int, generation: int, content: bytes) -> bool:

@@ -13,7 +13,7 @@
     leases/<generation>             on the tier where runs meet: which run leads, renewed while somebody stands by (see `model.lease`)
     standbys/<random>               there too: who stands by
     receipts/<run>-<random>/        in a home, for the length of a job: what its kernels have done (see `spark.receipts`)
-    readers/<random>                in a home: what is being read (see `tiers.leases`)
+    readers/<random>                in a home: what is being read (see `tiers.reader_leases`)
 
 Names of traces and sources are percent-encoded; those with capitals, dots in front or more than 100 characters also end in "~" and a hash.
 """

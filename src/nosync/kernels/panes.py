@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from nosync.kernels.accumulate import Accumulation, collapse
 from nosync.kernels.groups import Groups, concat, from_batch
-from nosync.state.expiry import NEVER, Times, times
+from nosync.state.expiry import NEVER, Times, micros_of
 from nosync.state.layer import Layer, take_rows
 from nosync.state.merge import newest_rows
 
@@ -48,7 +48,7 @@ def closed(spec: Accumulation, panes: Panes, cover: Sequence[Layer], since: int 
     if found is None:
         return None
     groups = from_batch(found, len(spec.keys), spec.best)
-    starts = times(groups.keys[panes.index], 0)
+    starts = micros_of(groups.keys[panes.index], 0)
     window = groups.keys.pop(panes.index).type
     closing = []
     for end in panes.ends(starts, since, until):
@@ -64,7 +64,7 @@ def closed(spec: Accumulation, panes: Panes, cover: Sequence[Layer], since: int 
 
 def spread(spec: Accumulation, panes: Panes, change: Groups, until: int | None) -> Groups:
     """The change of every window that is open and that one of the changed panes is part of."""
-    starts, window = times(change.keys[panes.index], 0), change.keys[panes.index].type
+    starts, window = micros_of(change.keys[panes.index], 0), change.keys[panes.index].type
     parts = []
     for before in range(0, panes.size, panes.slide):
         ends = starts - before + panes.size
@@ -82,7 +82,7 @@ def _panes_between(panes: Panes, cover: Sequence[Layer], since: int | None, unti
     for layer in cover:
         for number, block in enumerate(layer.blocks):
             column = layer.column(number, f"k{panes.index}")
-            starts = times(column, 0) if column is not None else np.zeros(0, np.int64)
+            starts = micros_of(column, 0) if column is not None else np.zeros(0, np.int64)
             chosen = (starts <= until - panes.slide) & (starts < NEVER - panes.size)
             if since is not None:
                 chosen &= starts > since - panes.size

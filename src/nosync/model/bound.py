@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from nosync.model.errors import HANDLED, NosyncError, user_code
 from nosync.model.source import (
+    Addressed,
     Closing,
     Continuing,
     Counted,
@@ -18,6 +19,7 @@ from nosync.model.source import (
     Fetching,
     InFolder,
     Joinable,
+    Keyed,
     Lagging,
     Limited,
     Marked,
@@ -74,6 +76,14 @@ def _nothing_held() -> None:
     return None
 
 
+def _no_keys() -> tuple[str, ...]:
+    return ()
+
+
+def _never(address: str) -> bool:
+    return False
+
+
 def _nothing_to_do(slice: Slice) -> None:
     return None
 
@@ -100,6 +110,8 @@ class BoundSource:
     fetches_into: Callable[[], str] = _nowhere
     close: Callable[[], None] = _nothing_held
     lag: Callable[[], dict[str, int]] = _unmeasured
+    keys: Callable[[], Sequence[str]] = _no_keys
+    would_read: Callable[[str], bool] = _never
     read_once: bool = False
     allow: Callable[[int | None], None] | None = None
     trim: Callable[[Slice], None] | None = None
@@ -111,7 +123,7 @@ class BoundSource:
     events: Read | None = None
     shaped: Shaped | None = None
     shaped_events: Shaped | None = None
-    behind: Callable[[Position], Slice] | None = None
+    continue_from: Callable[[Position], Slice] | None = None
 
     def guarded(self, name: str) -> "BoundSource":
         """The same source, whose errors say whose they are. What `read` and its like raise is explained by the epoch that calls them."""
@@ -155,6 +167,8 @@ def bound(source: Source) -> BoundSource:
         fetches_into=source.fetches_into if isinstance(source, Fetching) else _nowhere,
         close=source.close if isinstance(source, Closing) else _nothing_held,
         lag=source.lag if isinstance(source, Lagging) else _unmeasured,
+        keys=source.keys if isinstance(source, Keyed) else _no_keys,
+        would_read=source.would_read if isinstance(source, Addressed) else _never,
         read_once=isinstance(source, ReadOnce),
         allow=source.allow if isinstance(source, Limited) else None,
         trim=source.trim if isinstance(source, Trimmable) else None,
@@ -166,5 +180,5 @@ def bound(source: Source) -> BoundSource:
         events=source.events if isinstance(source, Ordered) else None,
         shaped=source.shaped() if isinstance(source, Shaping) else None,
         shaped_events=source.shaped_events() if isinstance(source, Shaping) else None,
-        behind=source.behind if isinstance(source, Continuing) else None,
+        continue_from=source.continue_from if isinstance(source, Continuing) else None,
     )

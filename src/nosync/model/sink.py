@@ -1,9 +1,8 @@
 """What a sink is: where the changes of a query go, and what it promises. Small enough to write one's own, without a base class."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from nosync.model.identifiers import Epoch
@@ -114,8 +113,8 @@ class Terms:
 
 
 @runtime_checkable
-class Apart(Protocol):
-    """A sink that may show epochs apart."""
+class EpochByEpoch(Protocol):
+    """A sink that may show each epoch by itself."""
 
     @property
     def every_epoch(self) -> bool:
@@ -123,25 +122,43 @@ class Apart(Protocol):
 
 
 @runtime_checkable
-class WritesFiles(Protocol):
-    """A sink of files in a folder, which a source of the same flow must not read."""
+class Addressed(Protocol):
+    """A sink that knows where it writes, so that a flow is refused that would read what it writes."""
 
-    def first_file(self) -> Path:
-        """The path of one of them."""
+    def addresses(self) -> Sequence[str]:
+        """The path of a file, as it may be called, or the address of a table: what a source would know it by."""
+
+
+def _nowhere() -> Sequence[str]:
+    return ()
 
 
 @dataclass(frozen=True)
 class BoundSink:
-    """A sink as part of a flow."""
+    """A sink as part of a flow: what it can do besides, found out once. `check_query` is None where any query can go to it."""
 
     sink: Sink
     release: "Release"
     every: float = 0.0
+    every_epoch: bool = False
+    check_query: "Callable[[str, pa.Schema, Sequence[str]], None] | None" = None
+    addresses: Callable[[], Sequence[str]] = _nowhere
 
     @property
     def terms(self) -> Terms:
-        apart = isinstance(self.sink, Apart) and self.sink.every_epoch
-        return Terms(self.release, self.every, self.every > 0 and not apart)
+        return Terms(self.release, self.every, self.every > 0 and not self.every_epoch)
+
+
+def bound_sink(sink: Sink, release: "Release", every: float = 0.0) -> BoundSink:
+    """What the sink can do. The only place that asks for it."""
+    return BoundSink(
+        sink,
+        release,
+        every,
+        every_epoch=isinstance(sink, EpochByEpoch) and sink.every_epoch,
+        check_query=sink.check_query if isinstance(sink, Choosy) else None,
+        addresses=sink.addresses if isinstance(sink, Addressed) else _nowhere,
+    )
 
 
 class Outlet(Protocol):

@@ -249,13 +249,21 @@ class Closing(Protocol):
 class Continuing(Protocol):
     """Can go on where a query of Structured Streaming has stopped (`nosync import`)."""
 
-    def behind(self, position: Position) -> Slice:
+    def continue_from(self, position: Position) -> Slice:
         """A slice without rows, behind which comes what the query has not read. `Invalid` where the position is nothing of this source.
         Called after `declare`, before `start`; the slice is recorded, and never read."""
 
 
+@runtime_checkable
+class Addressed(Protocol):
+    """Knows where it reads, so that a flow is refused that would read what it writes."""
+
+    def would_read(self, address: str) -> bool:
+        """Whether what is written there by a sink (see `model.sink.Addressed`) would be read as input."""
+
+
 ABILITIES = (
     Counted, Weighed, Limited, Marked, Trimmable, ReadOnce, Tabular, Rejecting, Reopenable, InFolder, DirectlyReadable, Joinable, Ordered,
-    Shaping, Keyed, Lagging, Closing, Continuing, Fetching,
+    Shaping, Keyed, Lagging, Closing, Continuing, Fetching, Addressed,
 )  # fmt: skip
 """All that a source may have besides."""

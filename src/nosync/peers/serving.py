@@ -21,7 +21,7 @@ from typing import Any
 
 from nosync.model.errors import Unavailable
 from nosync.model.places import Place, Tls, address_of
-from nosync.peers.running import is_running
+from nosync.peers.processes import is_running
 from nosync.state.private import make_folder, open_private
 from nosync.tiers.background import close_pipes, spawn
 

@@ -28,10 +28,10 @@ from nosync.flow.watermarks import note
 from nosync.model.errors import Invalid, Refused
 from nosync.model.quoting import quoted
 from nosync.model.source import Source
-from nosync.pipelines.beginning import Beginning
 from nosync.pipelines.capturing import captured
 from nosync.pipelines.definitions import TABLES, Capture, Dataset, Key, Project, Query
 from nosync.pipelines.delivering import sink_of
+from nosync.pipelines.empty_source import EmptySource
 from nosync.pipelines.paths import local
 from nosync.pipelines.reading import names_known, resolving, with_settings
 from nosync.sources.files import FORMATS
@@ -68,7 +68,7 @@ class Building:
 
     def build(self) -> None:
         """Everything that the project defines becomes part of the flow."""
-        self.flow.source("(beginning)", Beginning())
+        self.flow.source("(constants)", EmptySource())
         with active(self.flow.spark), names_known():
             for key, dataset in self.project.datasets.items():
                 if dataset.kind == "sink":

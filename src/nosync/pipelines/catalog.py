@@ -14,8 +14,9 @@ from nosync.bridge.tables import Entry, columns_of, entry_of, forget_files, loca
 from nosync.model.errors import Conflict, Invalid, Refused
 from nosync.model.quoting import quoted
 from nosync.pipelines.definitions import Dataset, Namespace
-from nosync.pipelines.editions import CURRENT, Editions, point
+from nosync.pipelines.editions import CURRENT, Editions
 from nosync.pipelines.paths import local
+from nosync.store.lasting import point
 
 SESSIONS_OWN, OURS = "spark_catalog", "_nosync"
 

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from nosync.model.errors import MALFORMED
-from nosync.sinks.marked import sync
+from nosync.store.lasting import point, sync, sync_tree
 
 CURRENT, RECORD, KEPT = "current", "_edition.json", 3
 PREFIX = "edition-"
@@ -86,7 +86,7 @@ class Editions:
         for table, published in tables.items():
             (target / table).symlink_to(os.path.relpath(self.version(table, published.version), target), target_is_directory=True)
             if published.version == edition.number:
-                _sync(self.version(table, published.version))
+                sync_tree(self.version(table, published.version))
         (target / RECORD).write_text(json.dumps({"tables": {table: asdict(one) for table, one in tables.items()}}))
         sync(target / RECORD)
         sync(target)
@@ -101,20 +101,3 @@ class Editions:
         for version in self.folder.glob("tables/*/*"):
             if version.resolve() not in used:
                 shutil.rmtree(version, ignore_errors=True)
-
-
-def point(link: Path, target: str) -> None:
-    """A link in the place of whatever link was there, at once."""
-    temporary = link.with_name(f".begun-{link.name}.{os.getpid()}")
-    temporary.unlink(missing_ok=True)
-    temporary.symlink_to(target, target_is_directory=True)
-    temporary.replace(link)
-    sync(link.parent)
-
-
-def _sync(folder: Path) -> None:
-    """Files that another version has too were synced with that."""
-    for place, _, files in os.walk(folder, topdown=False):
-        for file in files:
-            sync(Path(place) / file)
-        sync(Path(place))

@@ -22,8 +22,8 @@ from nosync.pipelines.building import Building, fitted
 from nosync.pipelines.catalog import TableLocation, create_view
 from nosync.pipelines.definitions import TABLES, Key, Query
 from nosync.pipelines.editions import Edition, Editions, Published
-from nosync.pipelines.parts import write_next, write_whole
 from nosync.pipelines.reading import names_known, resolving, with_settings
+from nosync.pipelines.table_files import write_next, write_whole
 from nosync.runtime.run import Run
 
 Outcome = Literal["unchanged", "updated", "written whole", "recomputed whole"]

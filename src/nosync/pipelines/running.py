@@ -14,9 +14,9 @@ from nosync.pipelines.catalog import TableLocation, editions_of
 from nosync.pipelines.definitions import TABLES, Key, Project
 from nosync.pipelines.editions import Editions
 from nosync.pipelines.loading import load_project
-from nosync.pipelines.place import Storage
 from nosync.pipelines.publishing import Outcome, Publishing
 from nosync.pipelines.spec import Spec
+from nosync.pipelines.storage import Storage
 from nosync.runtime.run import Run
 from nosync.spark.session import local_session
 

@@ -10,7 +10,7 @@ from nosync.journal.names import INPUT, LAYERS
 from nosync.model.identifiers import RecordNumber
 from nosync.model.layers import LayerInfo
 from nosync.model.store import Disk, Remote, fingerprint
-from nosync.tiers.placed import layers_there
+from nosync.tiers.inventory import layers_there
 
 Verify = Callable[[LayerInfo], bool]
 

@@ -255,8 +255,8 @@ class Loop:
             self.changed.notify_all()
         self.reporter.stop()
         self.starting.journal.fence(ended())
-        if self.starting.apart is not None:
-            self.starting.apart.close()
+        if self.starting.unshared is not None:
+            self.starting.unshared.close()
         self.starting.leading.stop()
         self._tell("terminated", error=self.error)
         self.listeners.stop()

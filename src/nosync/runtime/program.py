@@ -16,6 +16,7 @@ from nosync.graph.traces import computed_from, feeders, is_recorded, records, st
 from nosync.graph.walk import behind_views, inputs, reads_past
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Declared
+from nosync.journal.image import Begun
 from nosync.journal.taken import MarksOf
 from nosync.model.bound import BoundSource
 from nosync.model.events import Listening
@@ -121,9 +122,14 @@ class Program:
         pace = f", every {sink.every:g} s at most" if sink.every else ""
         return replace(box, promises=f"{promise.guarantee}, released when {sink.release}{pace}: {promise.reason}")
 
-    def promises(self) -> dict[str, Promise]:
-        """What each sink's output promises after a failure, by its weakest link."""
-        return {name: self._promise(name, sink) for name, sink in self.sinks.items()}
+    def promises(self, begun: Mapping[TraceName, Begun] | None = None) -> dict[str, Promise]:
+        """What each sink's output promises after a failure, by its weakest link. `begun`: state that a changed program brought."""
+        emptied = {trace: one.epoch for trace, one in (begun or {}).items() if one.empty}
+        promises, needed = {name: self._promise(name, sink) for name, sink in self.sinks.items()}, feeders(self.graph)
+        for name, node in self.graph.sinks.items():
+            for trace in sorted(needed[node.trace] & emptied.keys()):
+                promises[name] = Promise("divergent", f'"{trace}" began empty with epoch {emptied[trace]}, when the program changed')
+        return promises
 
     def _promise(self, name: str, bound: BoundSink) -> Promise:
         unsure = [one.name for one in computed_from(self.graph.sinks[name]) if is_recorded(one)]

@@ -40,7 +40,7 @@ class Rescaling:
 
     @property
     def shards(self) -> int:
-        return self.engine.setting.shards
+        return self.engine.context.shards
 
     def ask(self, shards: int) -> Epoch:
         """Rescales before the next epoch, whoever comes first: the caller, once the epoch under way is done, or the stream."""

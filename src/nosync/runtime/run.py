@@ -7,9 +7,7 @@ from typing import Any, Self
 
 from pyspark.sql import DataFrame, SparkSession
 
-from nosync.graph.traces import feeders
-from nosync.history.home import Home, Past, covers_at, find_view
-from nosync.history.moments import epoch_at
+from nosync.history.home import Home
 from nosync.history.status import recorded_safe, status_of
 from nosync.journal.entries import Keeping
 from nosync.journal.names import INPUT
@@ -29,17 +27,17 @@ from nosync.observe.figures import figures_of, rows_kept
 from nosync.observe.introductions import status_as_html, status_in_a_line
 from nosync.observe.text import in_words, ways_in_words
 from nosync.recovery.restore import Recovered
-from nosync.runtime.blame import why
 from nosync.runtime.change import OnChange
 from nosync.runtime.durability import DURABILITY, Durability
 from nosync.runtime.loop import IDLE_SECONDS, Loop
-from nosync.runtime.program import Program, record_of
+from nosync.runtime.program import Program
+from nosync.runtime.provenance import why
+from nosync.runtime.reading import changes_of, known_view, view_of
 from nosync.runtime.rescaling import check_shards
 from nosync.runtime.standby import stand_by
 from nosync.runtime.starting import begin
 from nosync.runtime.takeover import Takeover
 from nosync.runtime.trigger import Trigger
-from nosync.spark.read import steps_frame, view_frame
 from nosync.store.homes import refuse_remote_at_home
 from nosync.store.objects import open_remote
 
@@ -129,13 +127,7 @@ class Run:
         >>> run.guarantees()
         {}
         """
-        graph, begun = self._program.graph, self._loop.ready().image.begun
-        emptied = {trace: one.epoch for trace, one in begun.items() if one.empty}
-        promises = self._program.promises()
-        for name, needed in ((name, feeders(graph)[node.trace]) for name, node in graph.sinks.items()):
-            for trace in sorted(needed & emptied.keys()):
-                promises[name] = Promise("divergent", f'"{trace}" began empty with epoch {emptied[trace]}, when the program changed')
-        return promises
+        return self._program.promises(self._loop.ready().image.begun)
 
     @property
     def status(self) -> Status:
@@ -196,17 +188,8 @@ class Run:
         +----+-----+
         <BLANKLINE>
         """
-        records = {view.name: record_of(view) for view in self._program.graph.views.values()}
-        record = find_view(records, name)
-        stepping = self._loop.ready()
-        stepping.upkeep.leases.hold(stepping.journal.number)
-        image, base = stepping.journal.snapshot()
-        past = Past(stepping.disk, stepping.remote, base)
-        epoch = epoch_at(at, image, past.openings, lambda: Epoch(min(self.safe.values())))
-        covers = covers_at(image, record, name, epoch, past)
-        stepping.bring(covers)
-        schema = self._program.graph.views[name].schema
-        return view_frame(self.spark, str(stepping.home), record, covers, stepping.shards, schema, stepping.sharing)
+        known_view(self._program, name)
+        return view_of(self._program, self._loop.ready(), name, at)
 
     def changes(self, name: str, since: At = None, until: At = None) -> DataFrame:
         """What the epochs after `since` (else all) up to `until` (else the newest) have added to a view and taken from it: its columns with
@@ -214,13 +197,7 @@ class Run:
         >>> run.changes("spend").select("user", "spent", "_epoch", "_diff").collect()
         [Row(user='ann', spent=3.5, _epoch=1, _diff=1)]
         """
-        home = self._opened()
-        home.lend()
-        found = home.steps(name, since, until)
-        for step in found:
-            home.bring(step)
-        schema, sharing = self._program.graph.views[name].schema, self._loop.ready().sharing
-        return steps_frame(self.spark, str(home.path), home.record(name), found, schema, sharing)
+        return changes_of(self._program, self._loop.ready(), name, since, until)
 
     def why(self, name: str, at: At = None, most: int = 100, **values: Any) -> Why:
         """What the rows of a view with these values come from: epochs, slices of sources, and at most `most` input rows of each source, as

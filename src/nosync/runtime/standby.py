@@ -19,11 +19,12 @@ from nosync.model.errors import Conflict, NosyncError, OutcomeUnknown, Unavailab
 from nosync.model.lease import ANNOUNCE_SECONDS, LOOK_SECONDS, Lease, Standby, Watch
 from nosync.model.run import Runner, this_process
 from nosync.model.store import Remote, Store
+from nosync.recovery.check import is_whole
 from nosync.recovery.following import Follower
 from nosync.runtime.change import OnChange
 from nosync.runtime.program import Program
-from nosync.runtime.rehearsal import Rehearsal
-from nosync.runtime.starting import Starting, check_start, is_whole
+from nosync.runtime.starting import Starting, check_start
+from nosync.runtime.warm_up import WarmUp
 from nosync.store.disk import LocalDisk
 
 FOLLOW_SECONDS = 5.0
@@ -32,7 +33,7 @@ FOLLOW_SECONDS = 5.0
 class Begin(Protocol):
     """As `starting.begin`, for what is started here; `Conflict` where another run was first."""
 
-    def __call__(self, *, behind: int) -> Starting: ...
+    def __call__(self, *, follows: int) -> Starting: ...
 
 
 def stand_by(
@@ -41,16 +42,16 @@ def stand_by(
     """Blocks until this process leads. What speaks against that is raised at once."""
     disk, runner, log = LocalDisk(home.absolute()), this_process(time.time()), logging.getLogger(f"nosync.{program.name}")
     chain = check_start(program, disk, remote, shards, on_change, detached, runner.boot)
-    watching, rehearsal = Watching(remote or disk, runner, log), Rehearsal(program, chain.image(), disk.root, log)
+    watching, warm_up = Watching(remote or disk, runner, log), WarmUp(program, chain.image(), disk.root, log)
     try:
         while True:
             follower = Follower(disk, remote, partial(is_whole, disk.root)) if remote is not None else None
             with Following(follower, log):
                 generation = watching.wait()
             log.info("taking over")
-            rehearsal.end()
+            warm_up.end()
             try:
-                starting = begin(behind=generation)
+                starting = begin(follows=generation)
             except Conflict:
                 if watching.newest() == generation:
                     raise

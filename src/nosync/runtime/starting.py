@@ -21,18 +21,17 @@ from nosync.journal.journal import Journal
 from nosync.journal.names import source_folder
 from nosync.journal.past import TieredReader
 from nosync.journal.taken import taken_from
-from nosync.model.errors import Corrupt, Invalid
+from nosync.model.errors import Invalid
 from nosync.model.ladder import DEFAULT
-from nosync.model.layers import LayerInfo
 from nosync.model.policies.table import policy_named
 from nosync.model.policy import Policy
 from nosync.model.run import this_process
 from nosync.model.store import Remote
+from nosync.recovery.check import is_whole
 from nosync.recovery.preflight import history_of
 from nosync.recovery.restore import Recovered, Report, check_recoverable, recover, unreported
 from nosync.recovery.survey import doubtful
 from nosync.recovery.suspicion import cleared, suspected
-from nosync.runtime.apart import Apart, check_apart, lies_apart, set_apart
 from nosync.runtime.change import OnChange, check_choice, check_same_flow, check_settings
 from nosync.runtime.epochs import Clock
 from nosync.runtime.outlet import LayerOutlet
@@ -41,8 +40,8 @@ from nosync.runtime.reporting import failing_start
 from nosync.runtime.rescaling import rescale
 from nosync.runtime.stepping import Stepping
 from nosync.runtime.takeover import ProgramChange, Takeover, Taking, check_possible
+from nosync.runtime.unshared_home import UnsharedHome, check_unshared, is_unshared, serve_layers
 from nosync.spark.engine import WIDE_BYTES, SparkEngine
-from nosync.state.layer import open_layer, verify
 from nosync.state.private import make_folder
 from nosync.store.disk import LocalDisk
 from nosync.tiers.host import synced_number
@@ -58,20 +57,20 @@ def begin(
     disk: LocalDisk | None = None,
     on_change: OnChange = "refuse",
     detached: bool = False,
-    behind: int | None = None,
+    follows: int | None = None,
     leads: bool = False,
 ) -> "Starting":
     """Checks, fences every other run of the flow, and declares the program. Sources and sinks are open then.
 
-    `behind`: the run stood by for one of that generation. `Conflict` where another has followed it already. `leads`: those who stand by
+    `follows`: the run stood by for one of that generation. `Conflict` where another has followed it already. `leads`: those who stand by
     hear of it from here on, until `Starting.leading` is stopped.
     """
     disk = disk or LocalDisk(home.absolute())
     runner = this_process(clock())
-    following = behind is not None
+    following = follows is not None
     check_start(program, disk, remote, shards, on_change, detached, runner.boot, tried=following)
-    apart = not following and lies_apart(program.spark, disk.root)
-    journal = Journal(disk, remote, runner, detached, behind)
+    unshared = not following and is_unshared(program.spark, disk.root)
+    journal = Journal(disk, remote, runner, detached, follows)
     home, troubles = disk.root, Troubles(clock)
     leading = Leading(journal, remote or disk, runner, troubles)
     if leads:
@@ -86,8 +85,8 @@ def begin(
         )  # fmt: skip
         starting.start_sources()
         starting.open_sinks()
-        if apart:
-            starting.set_apart()
+        if unshared:
+            starting.serve_layers()
     return starting
 
 
@@ -176,7 +175,7 @@ class Starting:
     troubles: Troubles
     leading: Leading
     executors_unasked: bool = False
-    apart: Apart | None = None
+    unshared: UnsharedHome | None = None
 
     @property
     def run(self) -> str:
@@ -186,11 +185,11 @@ class Starting:
     def image(self) -> Image:
         return self.journal.image
 
-    def set_apart(self) -> None:
+    def serve_layers(self) -> None:
         """From here on, tasks write layers where they run."""
-        check_apart(self.program.sources, self.disk)
-        self.apart = set_apart(self.program.spark, self.journal, self.disk)
-        self.engine.setting.sharing = self.apart.sharing
+        check_unshared(self.program.sources, self.disk)
+        self.unshared = serve_layers(self.program.spark, self.journal, self.disk)
+        self.engine.context.sharing = self.unshared.sharing
 
     def start_sources(self) -> None:
         sources, base = self.program.sources, self.journal.base
@@ -204,8 +203,8 @@ class Starting:
 
     def recover(self, report: Report = unreported) -> Stepping:
         """Puts the newest state together from all tiers, lets a changed program take over, and is ready for epochs."""
-        if self.executors_unasked and lies_apart(self.program.spark, self.home):
-            self.set_apart()
+        if self.executors_unasked and is_unshared(self.program.spark, self.home):
+            self.serve_layers()
         recovered = self._recover(report)
         if recovered.rolled_back:
             self.start_sources()
@@ -215,7 +214,7 @@ class Starting:
         self._declare_keep()
         return Stepping(
             self.program, self.home, self.disk, self.remote, self.journal, self.engine, self.outlet, self.troubles,
-            recovered, takeover, self.clock, lambda: bool(self.leading.standbys), self.apart,
+            recovered, takeover, self.clock, lambda: bool(self.leading.standbys), self.unshared,
         )  # fmt: skip
 
     def _declare_policy(self) -> None:
@@ -245,11 +244,3 @@ def facts_of(starting: Starting, seconds: float) -> dict[str, Any]:
     counts = {"sources": len(program.sources), "views": len(program.graph.views), "sinks": len(program.sinks)}
     counts["shards"] = declared.shards if declared else 0
     return {"home": str(starting.home), "seconds": seconds, "ui": program.spark.sparkContext.uiWebUrl, **counts}
-
-
-def is_whole(home: Path, layer: LayerInfo) -> bool:
-    try:
-        verify(open_layer(home, layer))
-    except Corrupt:
-        return False
-    return True

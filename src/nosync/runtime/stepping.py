@@ -28,7 +28,6 @@ from nosync.model.store import Remote
 from nosync.peers.arrivals import Arrivals
 from nosync.recovery.check import is_whole
 from nosync.recovery.restore import Recovered, recover
-from nosync.runtime.apart import Apart
 from nosync.runtime.epochs import Clock, Epochs
 from nosync.runtime.mending import Mending
 from nosync.runtime.outlet import LayerOutlet
@@ -36,6 +35,7 @@ from nosync.runtime.program import Program, marks_of
 from nosync.runtime.progress import NewestBytes, progress
 from nosync.runtime.rescaling import Rescaling
 from nosync.runtime.takeover import Takeover
+from nosync.runtime.unshared_home import UnsharedHome
 from nosync.spark.engine import SparkEngine
 from nosync.store.disk import LocalDisk
 from nosync.tiers.uploading import upload_process
@@ -60,7 +60,7 @@ class Stepping:
     takeover: Takeover
     clock: Clock
     stood_by: Callable[[], bool]
-    apart: Apart | None = None
+    unshared: UnsharedHome | None = None
 
     def __post_init__(self) -> None:
         program, graph = self.program, self.program.graph
@@ -89,11 +89,11 @@ class Stepping:
     @property
     def arrivals(self) -> Arrivals | None:
         """What brings layers home that tasks write elsewhere."""
-        return self.apart.arrivals if self.apart is not None else None
+        return self.unshared.arrivals if self.unshared is not None else None
 
     @property
     def sharing(self) -> Sharing | None:
-        return self.apart.sharing if self.apart is not None else None
+        return self.unshared.sharing if self.unshared is not None else None
 
     @property
     def run(self) -> str:

@@ -23,7 +23,7 @@ from nosync.model.store import Disk, Remote
 from nosync.model.watermark import newest
 from nosync.recovery.restore import Report
 from nosync.runtime.change import Difference, OnChange, base
-from nosync.runtime.watching import Watched, reporting
+from nosync.runtime.job_progress import Watched, reporting
 from nosync.state.cover import cover
 from nosync.tiers.host import HostTier
 

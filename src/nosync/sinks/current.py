@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from nosync.model.columns import DIFF
 from nosync.sinks.formats import WRITERS
-from nosync.sinks.marked import sync
 from nosync.sinks.rows import consolidated, partitions
+from nosync.store.lasting import point, sync, sync_tree
 
 CURRENT = "current"
 KEPT = 2  # versions
@@ -44,8 +44,8 @@ class Current:
                 _link(before / name if before else target, target / name)
         for name, part in touched.items():
             self._write(before, target, name, epoch, part)
-        _sync_folders(target)
-        self._point_to(target)
+        sync_tree(target, files=False)
+        point(self.folder / CURRENT, target.name)
         for old in sorted(self.folder.glob("version-*"))[:-KEPT]:
             shutil.rmtree(old, ignore_errors=True)
 
@@ -74,13 +74,6 @@ class Current:
             WRITERS[format](path, schema, rows.to_batches())
             sync(path)
 
-    def _point_to(self, target: Path) -> None:
-        temporary = self.folder / f".begun-{CURRENT}.{os.getpid()}"
-        temporary.unlink(missing_ok=True)
-        temporary.symlink_to(target.name, target_is_directory=True)
-        temporary.replace(self.folder / CURRENT)
-        sync(self.folder)
-
 
 def _epoch_of(version: Path) -> int:
     return int(version.name.removeprefix("version-"))
@@ -91,8 +84,3 @@ def _link(source: Path, target: Path) -> None:
     for file in source.iterdir():
         if file.is_file():
             os.link(file, target / file.name)
-
-
-def _sync_folders(version: Path) -> None:
-    for place, _, _ in os.walk(version, topdown=False):
-        sync(Path(place))

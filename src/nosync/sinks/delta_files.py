@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from nosync.clients.delta import Lake
 from nosync.model.extras import needed
+from nosync.sinks.identity_cache import IdentityCache
 from nosync.sinks.lake import FACTOR
-from nosync.sinks.remembered import Remembered
 from nosync.sinks.replacing import canonical, identities
 from nosync.sinks.rows import NULL
 
@@ -36,7 +36,7 @@ class DeltaFiles:
     def __init__(self, lake: Lake, schema: pa.Schema, partition_by: Sequence[str], file_bytes: int) -> None:
         self.lake, self.schema, self.partition_by, self.file_bytes = lake, schema, tuple(partition_by), file_bytes
         self.live: dict[str, dict[str, Any]] = {}
-        self._remembered = Remembered()
+        self._identities = IdentityCache()
 
     def look(self) -> None:
         """By path, as the log writes it: size, values of the partition and what the statistics say, of all files of the loaded version."""
@@ -63,7 +63,7 @@ class DeltaFiles:
         return {name: ends for name, ends in found.items() if None not in ends}
 
     def identities(self, path: str, columns: Sequence[str]) -> pa.Array:
-        return self._remembered.get(path, lambda: identities(self.rows(path, columns), columns))
+        return self._identities.get(path, lambda: identities(self.rows(path, columns), columns))
 
     def write(self, epoch: int, rows: pa.Table) -> list[Any]:
         """Writes rows into files of a sane size; their actions for the log. On this machine, files are on the disk when this returns."""

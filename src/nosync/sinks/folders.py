@@ -20,8 +20,9 @@ from nosync.model.errors import Invalid, Refused, Unavailable
 from nosync.model.sink import Changes, Identity, Promise
 from nosync.sinks.current import Current
 from nosync.sinks.formats import WRITERS, flat
-from nosync.sinks.marked import MarkedFolder, put
+from nosync.sinks.marked import MarkedFolder
 from nosync.sinks.rows import added, partitions
+from nosync.store.lasting import put_whole
 
 Mode = Literal["changes", "append", "state"]
 Columns = str | Sequence[str]
@@ -103,8 +104,8 @@ class Folder:
         parts = f", partitionBy={list(self.partition_by)}" if self.partition_by else ""
         return f'ns.{self.format}("{self.folder}", mode="{self.mode}"{parts})'
 
-    def first_file(self) -> Path:
-        return self.folder.absolute() / f"epoch-000000000001.{self.format}"
+    def addresses(self) -> tuple[str, ...]:
+        return (str(self.folder.absolute() / f"epoch-000000000001.{self.format}"),)
 
     @property
     def every_epoch(self) -> bool:
@@ -161,7 +162,7 @@ class Folder:
             target.parent.mkdir(parents=True, exist_ok=True)
         try:
             WRITERS[self.format](temporary, schema, rows.to_batches() if isinstance(rows, pa.Table) else rows.batches())
-            put(temporary, target)
+            put_whole(temporary, target)
         except OSError:
             with suppress(OSError):  # the folder itself may be out of reach
                 temporary.unlink()

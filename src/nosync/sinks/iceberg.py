@@ -18,8 +18,8 @@ from nosync.clients.iceberg import IcebergTable, pyiceberg, talking
 from nosync.model.arguments import checked
 from nosync.model.errors import Failed, Invalid, Unavailable
 from nosync.model.sink import Identity
+from nosync.sinks.identity_cache import IdentityCache
 from nosync.sinks.lake import FILE_BYTES, FOLD_AFTER, LakeSink, TableMode, checked_mode, names
-from nosync.sinks.remembered import Remembered
 from nosync.sinks.replacing import identities
 
 
@@ -54,10 +54,11 @@ class IcebergTarget:
     def __init__(self, catalog: str | Mapping[str, str], name: str) -> None:
         self.what = f'Iceberg table "{name}"'
         self.lake = IcebergTable(catalog, name, self.what)
+        self.addresses = (self.lake.address,)
         self.schema = pa.schema([])
         self.file_bytes = FILE_BYTES
         self._files: dict[str, Any] = {}
-        self._remembered = Remembered()
+        self._identities = IdentityCache()
 
     def stored(self, schema: pa.Schema) -> pa.Schema:
         """There are no whole numbers of one or two bytes."""
@@ -125,7 +126,7 @@ class IcebergTarget:
         }
 
     def identities(self, path: str, columns: Sequence[str]) -> pa.Array:
-        return self._remembered.get(path, lambda: identities(self._read(path, columns), columns))
+        return self._identities.get(path, lambda: identities(self._read(path, columns), columns))
 
     def rows(self, path: str) -> pa.Table:
         return self._read(path)

@@ -32,6 +32,7 @@ class Table(Protocol):
     """What a table of a lake must be able to do. What comes behind `create` is about the version that was loaded."""
 
     what: str
+    addresses: Sequence[str]  # of the table, and of a file in it
     odd_names: bool  # whether columns may be called anything
 
     def stored(self, schema: pa.Schema) -> pa.Schema:
@@ -107,6 +108,9 @@ class LakeSink:
 
     def __repr__(self) -> str:
         return self.said
+
+    def addresses(self) -> Sequence[str]:
+        return self.table.addresses
 
     @property
     def every_epoch(self) -> bool:

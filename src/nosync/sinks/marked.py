@@ -4,12 +4,12 @@
 """
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from nosync.model.errors import MALFORMED, Fenced, Invalid
 from nosync.model.sink import Identity
+from nosync.store.lasting import put
 
 MARKER = "_nosync.json"
 
@@ -29,7 +29,7 @@ class MarkedFolder:
             self._check(identity)
             for begun in self.folder.rglob(".begun-*"):  # by a run that was killed
                 begun.unlink(missing_ok=True)
-            self._write(MARKER, json.dumps({**asdict(identity), "run": run}).encode())
+            put(self.folder / MARKER, json.dumps({**asdict(identity), "run": run}).encode())
         except OSError as error:
             words = f'sink "{identity.sink}": folder "{self.folder}" cannot be written: {error.strerror or error}'
             raise Invalid(words, hint="Choose another folder, or restore access.") from None
@@ -67,23 +67,3 @@ class MarkedFolder:
             raise FileNotFoundError(f'"{MARKER}" is gone')
         if marked["run"] != self.run:
             raise Fenced(f'folder "{self.folder}" is now written by run "{marked["run"]}"', hint="Stop this process: that one took over.")
-
-    def _write(self, name: str, content: bytes) -> None:
-        temporary = self.folder / f".begun-{name}.{os.getpid()}"
-        temporary.write_bytes(content)
-        put(temporary, self.folder / name)
-
-
-def put(temporary: Path, target: Path) -> None:
-    """The file under its name, whole and for good."""
-    sync(temporary)
-    temporary.replace(target)
-    sync(target.parent)
-
-
-def sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructField, StructType
 from nosync.bridge.arrow import arrow_schema
 from nosync.model.errors import Unreadable
 from nosync.model.quoting import quoted
-from nosync.sources.place import PACKED
+from nosync.sources.location import PACKED
 from nosync.sources.plain_csv import PlainCsv, is_known, lines
 from nosync.sources.rejection import UNREAD
 

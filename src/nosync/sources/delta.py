@@ -40,6 +40,9 @@ class DeltaSource(LakeSource):
         super().__init__(said, what, max_bytes, appends)
         self.lake, self.decided = lake, decided
 
+    def would_read(self, address: str) -> bool:
+        return address == self.lake.address
+
     def _schema(self) -> StructType:
         if self.lake.table is None and not self.lake.load():
             raise Invalid(f'source "{self.name}": there is no {self.what}', hint="Correct the address, or write the table first.")

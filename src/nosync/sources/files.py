@@ -31,8 +31,8 @@ from nosync.sources.cleaning import Cleaning, cleaning_of
 from nosync.sources.csv_task import content_of, is_text
 from nosync.sources.footers import Footer, footer_of
 from nosync.sources.listing import Entry, facts, name_below, new_entries, shown, unnamable
+from nosync.sources.location import Location, format_said_by, location_of
 from nosync.sources.options import check_options
-from nosync.sources.place import Place, format_said_by, place_of
 from nosync.sources.plain_csv import PlainCsv
 from nosync.sources.reading import TEXTUAL, Reading
 from nosync.sources.schema import schema_of
@@ -80,25 +80,25 @@ def files(
         return object_files(str(path), format, schema, (maxFilesPerTrigger, maxBytesPerTrigger, age), cleanSource, growing, options)
     if growing:
         raise Invalid("growing=True is about names in an object store", hint="Leave it out: folders are listed whole.")
-    place = place_of(path)
-    format = (format or format_said_by(place)).lower()
+    location = location_of(path)
+    format = (format or format_said_by(location)).lower()
     if format not in FORMATS:
         hint = f"{did_you_mean(format, FORMATS)}Pass one of these as format=."
         raise Invalid(f'format "{format}" is not one of {", ".join(FORMATS)}', hint=hint)
     for name, most in (("maxFilesPerTrigger", maxFilesPerTrigger), ("maxBytesPerTrigger", maxBytesPerTrigger)):
         if most is not None and most < 1:
             raise Invalid(f"{name}={most} takes no files", hint="Pass 1 or more.")
-    clean = cleaning_of(place.folder, cleanSource, sourceArchiveDir)
+    clean = cleaning_of(location.folder, cleanSource, sourceArchiveDir)
     kind = Files if cleanSource == "off" else CleanedFiles
     age = microseconds(minFileAge, "a duration for minFileAge")
-    return kind(place, format, schema, maxFilesPerTrigger, maxBytesPerTrigger, options, clean, age)
+    return kind(location, format, schema, maxFilesPerTrigger, maxBytesPerTrigger, options, clean, age)
 
 
 @dataclass(eq=False)
 class Files:
     """See `files`."""
 
-    place: Place
+    location: Location
     format: str
     given: str | StructType | None
     max_files: int | None
@@ -117,11 +117,14 @@ class Files:
 
     def __repr__(self) -> str:
         limit = f", maxFilesPerTrigger={self.max_files}" if self.max_files else ""
-        return f'ns.files("{self.place}", format="{self.format}"{limit})'
+        return f'ns.files("{self.location}", format="{self.format}"{limit})'
+
+    def would_read(self, address: str) -> bool:
+        return "://" not in address and self.location.holds(Path(address))
 
     @property
     def path(self) -> Path:
-        return self.place.folder
+        return self.location.folder
 
     def declare(self, name: str, spark: SparkSession) -> StructType:
         self.name = name
@@ -129,7 +132,7 @@ class Files:
             raise Invalid(f'source "{name}": there is no folder "{self.path}"', hint="Create the folder, or correct the path.")
         if self.options:
             check_options(name, self.format, self.options, partial(known_options, spark, self.format))
-        self.schema = schema_of(name, self.place, self.format, self.given, self.options, spark)
+        self.schema = schema_of(name, self.location, self.format, self.given, self.options, spark)
         self.expected = arrow_schema(self.schema, f'source "{name}"')
         self.reading = Reading(name, self.format, self.schema, self.options)
         return self.schema
@@ -153,7 +156,7 @@ class Files:
         taken = slice["files"] + slice.get("before", [])
         return [entry[0] for entry in taken] + [_facts(Entry(*entry)) for entry in taken + slice.get("changed", [])]
 
-    def behind(self, position: Position) -> Slice:
+    def continue_from(self, position: Position) -> Slice:
         """By the names of the files that were taken, with what they are now; of those that are gone, only the names."""
         if position.files is None:
             raise Invalid(f'source "{self.name}" reads files, and the query did not', hint="Let it read what the query has read.")
@@ -167,7 +170,7 @@ class Files:
     def available(self) -> Slice | None:
         chosen, footers = list[Entry](), dict[str, Footer]()
         total, before, most = 0, len(self.seen), min(self.max_bytes, self.allowed or self.max_bytes)
-        entries = new_entries(self.path, self.seen, self._taken, self.place.fits)
+        entries = new_entries(self.path, self.seen, self._taken, self.location.fits)
         changed = self._changed(first=not before)
         for entry in self._old_enough(entries):
             if chosen and (total + entry.size > most or len(chosen) == self.max_files):

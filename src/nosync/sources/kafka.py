@@ -158,7 +158,7 @@ class Kafka:
         self.position = {(topic, number): end for topic, number, _, end in latest["ranges"]} if latest else {}
         self.fresh, self.looked_at, self.ends = latest is None, 0.0, {}
 
-    def behind(self, position: Position) -> Slice:
+    def continue_from(self, position: Position) -> Slice:
         offsets = offsets_in(self.what, position.offset)
         for topic in sorted(offsets):
             if topic not in self.topics and not (self.pattern and re.fullmatch(self.pattern, topic)):

@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 )
 
 from nosync.bridge.arrow import arrow_schema
-from nosync.bridge.held import TooMany
+from nosync.bridge.kept_plans import TooMany
 from nosync.model.columns import DIFF, FILE, POSITION, RAW, REASON
 from nosync.model.quoting import quoted
 from nosync.sources.kafka_task import READERS, KafkaTask, Range, Readers, shared

@@ -33,7 +33,7 @@ from nosync.model.store import checked
 from nosync.sources.cleaning import Cleaning
 from nosync.sources.files import FORMATS, Files
 from nosync.sources.listing import HIDDEN, Entry
-from nosync.sources.place import Place
+from nosync.sources.location import Location
 from nosync.store.addresses import address_of, client_of
 from nosync.store.failures import from_remote
 
@@ -54,8 +54,8 @@ def object_files(
         raise Invalid(f'cleanSource="{clean}" is not possible in an object store', hint="Let the store expire objects.")
     most, size, age = limits
     nowhere = Path("/nonexistent")
-    place = Place(nowhere), format or FORMATS[0], schema, most, size, options, Cleaning(nowhere), age
-    return ObjectFiles(*place, growing=growing, address=address)
+    given = Location(nowhere), format or FORMATS[0], schema, most, size, options, Cleaning(nowhere), age
+    return ObjectFiles(*given, growing=growing, address=address)
 
 
 Found = tuple[Entry, str]
@@ -78,6 +78,9 @@ class ObjectFiles(Files):
     def __repr__(self) -> str:
         return f'ns.files("{address_of(self.address)}", format="{self.format}")'
 
+    def would_read(self, address: str) -> bool:
+        return address.startswith(f"{self.address.rstrip('/')}/")
+
     folder = None  # type: ignore[assignment] # nobody else finds its files there
 
     def fetches_into(self) -> str:
@@ -87,7 +90,7 @@ class ObjectFiles(Files):
         self.shown = address_of(self.address)
         self._client = client_of(self.address, os.environ)
         with tempfile.TemporaryDirectory() as folder:
-            self.place = Place(Path(folder))
+            self.location = Location(Path(folder))
             if self.given is None and self.format != "text":
                 first = next(self._listed(""), None)
                 if first is None:
@@ -98,7 +101,7 @@ class ObjectFiles(Files):
 
     def start(self, folder: Path, taken: Taken) -> None:
         super().start(folder, taken)
-        self.place, self.looked_at, self.pause = Place(folder / "fetched"), 0.0, LOOK_SECONDS
+        self.location, self.looked_at, self.pause = Location(folder / "fetched"), 0.0, LOOK_SECONDS
         self.waiting, self.fetched, self.lately = [], {}, []
         shutil.rmtree(self.path, ignore_errors=True)
         self.path.mkdir(parents=True)
@@ -120,8 +123,8 @@ class ObjectFiles(Files):
                 (self.path / checked(name)).unlink(missing_ok=True)
         return found | {"etags": {name: self.fetched.pop(name)[1] for name in names}, "last": self.last}
 
-    def behind(self, position: Position) -> Slice:
-        found = super().behind(position)
+    def continue_from(self, position: Position) -> Slice:
+        found = super().continue_from(position)
         return found | {"etags": {}, "last": max((name for name, _, _ in found["before"]), default="")}
 
     def _name_of(self, address: str) -> str | None:

@@ -9,14 +9,14 @@ from pyspark.sql.types import StructType
 
 from nosync.model.errors import Invalid
 from nosync.sources.listing import new_entries, unnamable
+from nosync.sources.location import Location, format_of
 from nosync.sources.options import literal
-from nosync.sources.place import Place, format_of
 
 HINT = 'Pass schema="column type, ...".'
 
 
 def schema_of(
-    source: str, place: Place, format: str, given: str | StructType | None, options: Mapping[str, Any], spark: SparkSession
+    source: str, location: Location, format: str, given: str | StructType | None, options: Mapping[str, Any], spark: SparkSession
 ) -> StructType:
     """`Invalid` where nobody says it."""
     if isinstance(given, StructType):
@@ -26,19 +26,19 @@ def schema_of(
     try:
         if given is not None:
             return spark.createDataFrame([], given).schema
-        found = new_entries(place.folder, set(), lambda names: set(), lambda name: place.fits(name) and not unnamable(name))
-        there = [literal(str(place.folder / entry.name)) for entry in found]
-        reader = spark.read.format(format).options(**options).option("basePath", str(place.folder))
-        return reader.load(there or literal(str(place.folder))).schema
+        found = new_entries(location.folder, set(), lambda names: set(), lambda name: location.fits(name) and not unnamable(name))
+        there = [literal(str(location.folder / entry.name)) for entry in found]
+        reader = spark.read.format(format).options(**options).option("basePath", str(location.folder))
+        return reader.load(there or literal(str(location.folder))).schema
     except PySparkException as error:
-        raise _no_schema(source, place, format, given, str(error).strip().splitlines()[0]) from None
+        raise _no_schema(source, location, format, given, str(error).strip().splitlines()[0]) from None
 
 
-def _no_schema(source: str, place: Place, format: str, given: str | None, words: str) -> Invalid:
+def _no_schema(source: str, location: Location, format: str, given: str | None, words: str) -> Invalid:
     if given is not None:
         return Invalid(f'source "{source}": the schema "{given}" cannot be read: {words}', hint=HINT)
-    other = format_of(place)
+    other = format_of(location)
     if other not in (None, format):
-        what = f'source "{source}" reads {format}, but the files in "{place}" are {other} by their names'
+        what = f'source "{source}" reads {format}, but the files in "{location}" are {other} by their names'
         return Invalid(what, hint=f'Pass format="{other}", and schema="column type, ...".')
-    return Invalid(f'source "{source}": it has no schema, and none can be found in "{place}": {words}', hint=HINT)
+    return Invalid(f'source "{source}": it has no schema, and none can be found in "{location}": {words}', hint=HINT)

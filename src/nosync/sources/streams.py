@@ -124,7 +124,7 @@ class SparkStream:
         self.place, latest = folder / "stream", taken.latest
         self.position, self.kept = (latest["end"], latest["kept"]) if latest else (None, {})
 
-    def behind(self, position: Position) -> Slice:
+    def continue_from(self, position: Position) -> Slice:
         """Spark's own offsets, with what the source has kept beside them."""
         if position.files is not None:
             raise Invalid(f'source "{self.name}" reads no files, and the query did', hint="Let it read what the query has read.")

@@ -100,7 +100,7 @@ class Reader(DataSourceReader):
         home = open_home(self.wanted.home)
         home.lend()
         if self.wanted.changes:
-            steps = home.steps(self.wanted.view, self.wanted.since, self.wanted.until)
+            steps = home.change_steps(self.wanted.view, self.wanted.since, self.wanted.until)
             return [ReadPartition(self.wanted, step=step) for step in steps]
         view = home.view(self.wanted.view, self.wanted.at)
         if view.key and set(view.key) <= self.equal.keys():
@@ -141,7 +141,7 @@ class StreamReader(DataSourceStreamReader):
             return []
         home = open_home(self.wanted.home)
         home.lend()
-        steps = home.steps(self.wanted.view, start["epoch"] or None, end["epoch"])
+        steps = home.change_steps(self.wanted.view, start["epoch"] or None, end["epoch"])
         return [ReadPartition(self.wanted, step=step) for step in steps]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

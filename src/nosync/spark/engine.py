@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from nosync.bridge.held import TooMany
+from nosync.bridge.kept_plans import TooMany
 from nosync.compile.ledger import LedgerNode
 from nosync.graph.graph import Graph
 from nosync.graph.nodes import SourceNode
@@ -31,7 +31,7 @@ from nosync.model.watermark import History, newest, nothing_seen
 from nosync.spark.empty import empty_result
 from nosync.spark.event_time import late_counts, observed, seen_times, stamped, time_of
 from nosync.spark.failure import Job, explain
-from nosync.spark.job import EpochJob, Setting
+from nosync.spark.job import EpochJob, JobContext
 from nosync.spark.narrow import NarrowJob
 from nosync.spark.receipts import Receipt, agreed, clear
 from nosync.spark.session import EPOCH_POOL, flow_session, set_shards
@@ -43,7 +43,7 @@ WIDE_BYTES = 1 << 20
 ChangesBySource = dict[str, Callable[[], DataFrame]]
 
 
-class Compiled(Protocol):
+class EngineProgram(Protocol):
     """What the engine must know of a program. `functions` maps the names of Python functions to the views that call them."""
 
     @property
@@ -61,7 +61,7 @@ class Compiled(Protocol):
 class SparkEngine:
     """Runs the jobs of one run of a flow, in a session of the flow's own."""
 
-    def __init__(self, program: Compiled, home: str, run: str, shards: int, wide_bytes: int = WIDE_BYTES) -> None:
+    def __init__(self, program: EngineProgram, home: str, run: str, shards: int, wide_bytes: int = WIDE_BYTES) -> None:
         self.program, self.wide_bytes = program, wide_bytes
         self.session = flow_session(program.spark, shards)
         graph = program.graph
@@ -72,7 +72,7 @@ class SparkEngine:
         }
         self.timed = timed_sources(graph)
         clear(home)
-        self.setting = Setting(self.session, graph, home, program.name, run, shards, empties)
+        self.context = JobContext(self.session, graph, home, program.name, run, shards, empties)
         self.ways = Ways(str(program.spark.conf.get(SETTING, "")))
         self._preparing = threading.Lock()
         self._ahead: tuple[Opened, EpochJob] | None = None
@@ -87,7 +87,7 @@ class SparkEngine:
         """From the next job on there are so many shards. Called between epochs; what was prepared for the next one is done anew."""
         with self._preparing:
             self._ahead = None
-            self.setting.rescale(shards)
+            self.context.rescale(shards)
             set_shards(self.session, shards)
 
     def prepare(self, opened: Opened) -> None:
@@ -114,14 +114,14 @@ class SparkEngine:
 
     def _is_everything(self, targets: Targets) -> bool:
         """Whether nothing of an epoch is left out: then it is computed as epochs are, the quicker way."""
-        ranges = frozenset(shard_ranges(self.setting.shards))
+        ranges = frozenset(shard_ranges(self.context.shards))
         return all(ranges == targets.get(trace) for trace in feeders(self.program.graph))
 
     def blank(self, trace: TraceName, range: HashRange, lower: Epoch, upper: Epoch, kind: Kind) -> LayerInfo:
-        setting = self.setting
-        path = layer_path(trace, range, lower, upper, setting.run)
+        context = self.context
+        path = layer_path(trace, range, lower, upper, context.run)
         return write_layer(
-            setting.home, path, [], flow=setting.flow, trace=trace, range=range, lower=lower, upper=upper, kind=kind, run=setting.run
+            context.home, path, [], flow=context.flow, trace=trace, range=range, lower=lower, upper=upper, kind=kind, run=context.run
         )
 
     def _job(
@@ -139,7 +139,7 @@ class SparkEngine:
         changes |= (self._statics() if openings[0].epoch == 1 else {}) | (more or {})
         wide = frozenset(name for name, found in taken.items() if sum(map(sources[name].weight, found)) >= self.wide_bytes)
         direct = {name: paths for name, found in taken.items() if (paths := self._direct(name, found))}
-        return EpochJob(self.setting, openings[0].epoch, openings[-1].epoch + 1, covers, changes, wide, direct, targets, seen, imported)
+        return EpochJob(self.context, openings[0].epoch, openings[-1].epoch + 1, covers, changes, wide, direct, targets, seen, imported)
 
     def _taken(self, openings: Sequence[Opened]) -> dict[str, list[Slice]]:
         read = [entry for entry in openings if not entry.origin]
@@ -160,11 +160,11 @@ class SparkEngine:
         rows = {name: self._rows(name, found, first) for name, found in taken.items()}
         rejected = self._rejected(taken, first)
         rejected |= self._refused(taken, receipts)
-        if self.setting.of_rejects:
+        if self.context.of_rejects:
             rest = self._job(openings, covers, targets, seen, self._rejected_rows(openings, rejected)).run(of_rejects=True)
             receipts = agreed(receipts + rest)
         if targets is None:
-            self.ways.note(way, sum(rows.values()), max((self.setting.lately or {}).values(), default=0), took)
+            self.ways.note(way, sum(rows.values()), max((self.context.lately or {}).values(), default=0), took)
         layers = tuple(receipt.layer for receipt in receipts if receipt.layer)
         seen_by_now = reduce(newest, [entry.seen for entry in openings], seen_times(first.observed))
         return Outcome(layers, rows, rejected, receipts, seen_by_now, late_counts(first.observed), way)
@@ -211,7 +211,7 @@ class SparkEngine:
         unstamped = {name: source for name, source in sources.items() if self.program.graph.sources[name].stamp is None}
         shaped = {name: (source.shaped, openings[0].slices[name]) for name, source in unstamped.items() if source.shaped is not None}
         return NarrowJob(
-            self.setting, job.lower, job.upper, covers, job.changes, frozenset(), seen=seen, tables=tables, shaped=shaped
+            self.context, job.lower, job.upper, covers, job.changes, frozenset(), seen=seen, tables=tables, shaped=shaped
         )
 
     def _table(self, read: Callable[[Slice], pa.Table | None], opened: Opened, name: str) -> pa.Table | None:
@@ -239,7 +239,7 @@ class SparkEngine:
         jobs = [found for job in tracker.getJobIdsForGroup(self._group) if (found := tracker.getJobInfo(job)) and found.status == "RUNNING"]
         stages = [tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds]
         known = [stage for stage in stages if stage is not None]
-        to_come = (len(stages) - len(known)) * self.setting.shards
+        to_come = (len(stages) - len(known)) * self.context.shards
         return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known) + to_come
 
     def give_up(self) -> None:
@@ -277,7 +277,7 @@ class SparkEngine:
         return {node.name: partial(self._static, node) for node in self.program.graph.statics}
 
     def _static(self, node: SourceNode) -> DataFrame:
-        return self.setting.catalyst.frame(node.static).select("*", F.lit(1).cast("bigint").alias(DIFF))
+        return self.context.catalyst.frame(node.static).select("*", F.lit(1).cast("bigint").alias(DIFF))
 
     def _rows(self, name: str, slices: Sequence[Slice], job: EpochJob) -> int:
         known = [self.program.sources[name].rows(slice) for slice in slices]

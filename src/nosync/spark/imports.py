@@ -21,7 +21,7 @@ from nosync.bridge.arrow import arrow_schema
 from nosync.graph.operators import Operator
 from nosync.model.errors import reading
 from nosync.model.store import checked
-from nosync.spark.changes import BLOBS
+from nosync.spark.schemas import BLOBS
 from nosync.spark.steps.accumulate_task import AccumulateTask, packed
 from nosync.spark.task import Batches
 
@@ -77,9 +77,9 @@ class ImportedTask:
 
 def groups(job: "EpochJob", names: Sequence[str], task: AccumulateTask, declared: StructType) -> DataFrame:
     """The change that imported accumulators make."""
-    places = places_of(job.setting.home, names)
+    places = places_of(job.context.home, names)
     blobs = _numbers(job, places).mapInArrow(ImportedTask(places, task).groups, BLOBS)
-    return blobs.repartitionById(job.setting.shards, job.setting.blob_shard).mapInArrow(task.reduce_blobs, declared)
+    return blobs.repartitionById(job.context.shards, job.context.blob_shard).mapInArrow(task.reduce_blobs, declared)
 
 
 def fed(job: "EpochJob", node: Operator) -> DataFrame:
@@ -87,9 +87,9 @@ def fed(job: "EpochJob", node: Operator) -> DataFrame:
     rows = job.rows(node.feed.piece)
     if node.name not in job.imported:
         return rows
-    places = places_of(job.setting.home, job.imported[node.name])
+    places = places_of(job.context.home, job.imported[node.name])
     return _numbers(job, places).mapInArrow(ImportedTask(places, schema=arrow_schema(rows.schema, node.name)).rows, rows.schema)
 
 
 def _numbers(job: "EpochJob", places: Places) -> DataFrame:
-    return job.setting.session.range(0, len(places), 1, max(1, len(places)))
+    return job.context.session.range(0, len(places), 1, max(1, len(places)))

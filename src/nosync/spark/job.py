@@ -7,107 +7,36 @@ recomputes the same bytes from immutable inputs. Nothing is recorded here: the c
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
 
-import pyarrow as pa
-from pyspark import RDD, Accumulator
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType
 
-from nosync.bridge.catalyst import Catalyst, Java
+from nosync.bridge.catalyst import Java
 from nosync.bridge.frames import analyzed, cached_plan, plan_now, run
-from nosync.graph.graph import Graph
 from nosync.graph.nodes import Node, SourceNode, ViewNode
-from nosync.graph.operators import GatheredNode, Operator, RegroupNode
+from nosync.graph.operators import GatheredNode, Operator
 from nosync.graph.templates import Branch, Hole, Piece
 from nosync.graph.traces import traces_of, wanted_ends
-from nosync.graph.walk import behind_views, inputs, read_by, reads_rejects, stateful, timeless, up_to, upstream
-from nosync.model.columns import DIFF, GHOST, HASH, ROW, SHARD
+from nosync.graph.walk import behind_views, inputs, read_by, stateful, timeless, up_to, upstream
+from nosync.model.columns import DIFF, GHOST, HASH, ROW
 from nosync.model.engine import CoversOf, Targets
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.layers import Kind
-from nosync.model.places import Sharing
-from nosync.model.shards import shard_expression, shards_in
+from nosync.model.shards import shards_in
 from nosync.model.watermark import History, Moment, nothing_seen
-from nosync.spark.changes import NOTHING
+from nosync.spark.job_context import JobContext
 from nosync.spark.operators import STEPS
-from nosync.spark.receipts import Receipt, agreed, collector, completed, folder_for, forget, left_in
+from nosync.spark.receipts import Receipt, agreed, completed, folder_for, forget, left_in
 from nosync.spark.retain import RetainTask
+from nosync.spark.schemas import NOTHING
 from nosync.spark.steps.accumulate import direct_task
 from nosync.spark.steps.calling import calling
 from nosync.spark.steps.direct_task import FEW_SHARDS, AloneTask
 from nosync.spark.task import Work
 
 FEW_ROWS = 10_000  # a view that kept fewer in the epoch before is written by one task: starting another takes longer
-
-
-@dataclass
-class Setting:
-    """Where and for whom jobs run. `lately`: how many rows came to each trace in the epoch before; `inside`: what narrow epochs keep;
-    `sharing`: how tasks hand each other layers, where executors do not see the home.
-    """
-
-    session: SparkSession
-    graph: Graph
-    home: str
-    flow: str
-    run: str
-    shards: int
-    empties: dict[str, pa.RecordBatch | str]
-    lately: Counter[str] | None = None
-    inside: Any = None
-    sharing: Sharing | None = None
-    _partitions: dict[int, "RDD[int]"] = field(default_factory=dict)
-
-    def rescale(self, shards: int) -> None:
-        """Between epochs: nothing that was put together for other shards may be used any more."""
-        self.shards = shards
-        self.__dict__.pop("shard", None)
-
-    def partitions(self, count: int) -> "RDD[int]":
-        """As many partitions as tasks that find their input themselves. Made once: making them costs as much as a small job."""
-        if count not in self._partitions:
-            self._partitions[count] = self.session.sparkContext.parallelize(range(count), count)
-        return self._partitions[count]
-
-    @cached_property
-    def catalyst(self) -> Catalyst:
-        return Catalyst(self.session)
-
-    @cached_property
-    def receipts(self) -> "Accumulator[list[Receipt]]":
-        """One for all epochs: PySpark never forgets an accumulator."""
-        return collector(self.session.sparkContext)
-
-    @cached_property
-    def shard(self) -> Column:
-        return F.expr(shard_expression(self.shards))
-
-    @cached_property
-    def blob_shard(self) -> Column:
-        return F.col(SHARD)
-
-    @cached_property
-    def kept_changes(self) -> frozenset[TraceName]:
-        """The traces of kernels that what is kept for several readers is computed by."""
-        several = {id(node) for node in self.graph.operators if isinstance(node, RegroupNode) and node.read_again}
-        several |= {key for key, count in self.consumers.items() if count > 1}
-        nodes: list[Node] = [*self.graph.operators, *self.graph.queries]
-        kept = [node for node in nodes if id(node) in several]
-        return frozenset(trace for node in upstream(kept) if isinstance(node, Operator) for trace in traces_of(node))
-
-    @cached_property
-    def of_rejects(self) -> frozenset[int]:
-        """What depends on rejected rows, by identity."""
-        every: list[Node] = [*self.graph.queries, *self.graph.operators]
-        return frozenset(id(node) for node in every if reads_rejects(node))
-
-    @cached_property
-    def consumers(self) -> dict[int, int]:
-        return self.graph.consumers()
 
 
 @dataclass
@@ -119,7 +48,7 @@ class EpochJob:
     `imported`: by operator, the files with the state that it gets in the place of rows.
     """
 
-    setting: Setting
+    context: JobContext
     lower: Epoch
     upper: Epoch
     covers: CoversOf
@@ -135,16 +64,16 @@ class EpochJob:
     moving: dict[int, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.catalyst = self.setting.catalyst
-        self.receipts = self.setting.receipts
-        self.consumers = self.setting.consumers
+        self.catalyst = self.context.catalyst
+        self.receipts = self.context.receipts
+        self.consumers = self.context.consumers
         self.observed: dict[str, dict[str, int]] = {}
         self.moment = Moment(self.lower, self.seen)
-        self.receipts_folder = folder_for(self.setting.home, self.setting.run)
+        self.receipts_folder = folder_for(self.context.home, self.context.run)
 
     def prepare(self, sources: frozenset[int]) -> None:
         """Puts together what does not depend on the epoch before: these sources, and the views that are computed from nothing else."""
-        for source in self.setting.graph.sources.values():
+        for source in self.context.graph.sources.values():
             if id(source) in sources and self._moves(source):
                 self.plan(source)
         ends = self._ends(of_rejects=False)
@@ -161,7 +90,7 @@ class EpochJob:
     @property
     def read(self) -> frozenset[int]:
         """Which sources were read through Spark."""
-        return frozenset(id(node) for node in self.setting.graph.sources.values() if id(node) in self.frames)
+        return frozenset(id(node) for node in self.context.graph.sources.values() if id(node) in self.frames)
 
     def run(self, of_rejects: bool = False) -> list[Receipt]:
         """Runs the job and returns one receipt per trace and shard that had something to do.
@@ -175,7 +104,7 @@ class EpochJob:
         alone = self._alone(ends)
         try:
             if alone is not None:
-                self.setting.partitions(alone.partitions).mapPartitionsWithIndex(alone).collect()
+                self.context.partitions(alone.partitions).mapPartitionsWithIndex(alone).collect()
             else:
                 self._run_plan([self._end(node) for node in ends])
             handed_in = [receipt for receipt in self.receipts.value if receipt.epoch == self.lower]
@@ -183,16 +112,16 @@ class EpochJob:
         finally:
             forget(self.receipts_folder)
         if not of_rejects and self.targets is None:
-            self.setting.lately = Counter()
+            self.context.lately = Counter()
             for receipt in receipts:
-                self.setting.lately[receipt.trace] += receipt.rows
+                self.context.lately[receipt.trace] += receipt.rows
         return receipts
 
     def _alone(self, ends: list[Node]) -> AloneTask | None:
         """All there is to do as one task, if Spark has nothing to compute in it: then there is nothing to plan either."""
         found = [direct_task(self, node) for node in ends]
         tasks = tuple(task for task in found if task is not None and task.accumulate.output is None)
-        return AloneTask(tasks) if len(tasks) == len(ends) and self.setting.shards <= FEW_SHARDS else None
+        return AloneTask(tasks) if len(tasks) == len(ends) and self.context.shards <= FEW_SHARDS else None
 
     def _run_plan(self, ends: list[DataFrame]) -> None:
         job = ends[0]
@@ -210,14 +139,14 @@ class EpochJob:
 
     def _ends(self, of_rejects: bool) -> list[Node]:
         """What nothing else is computed from, and what is new in it."""
-        graph = self.setting.graph
+        graph = self.context.graph
         if self.targets is not None:
             ends = wanted_ends(graph, self.targets)
         else:
             ends = [view for view in graph.queries if view.feed is not None]
             ends += [operator for operator in graph.operators if not self.consumers.get(id(operator))]
         ends += self._passed_by(ends)
-        return [node for node in ends if (id(node) in self.setting.of_rejects) == of_rejects and self._moves(node)]
+        return [node for node in ends if (id(node) in self.context.of_rejects) == of_rejects and self._moves(node)]
 
     def _passed_by(self, ends: list[Node]) -> list[Node]:
         """Operators with imported state that nothing asks for, since what reads them has such state too."""
@@ -225,7 +154,7 @@ class EpochJob:
             return []
         asked = {id(node) for node in upstream(ends, up_to(self.imported))}
         targets = self.targets
-        missing = [one for one in self.setting.graph.operators if one.name in self.imported and id(one) not in asked]
+        missing = [one for one in self.context.graph.operators if one.name in self.imported and id(one) not in asked]
         return [one for one in missing if targets is None or any(trace in targets for trace in traces_of(one))]
 
     def _end(self, node: Node) -> DataFrame:
@@ -285,7 +214,7 @@ class EpochJob:
         self.frames[id(node)] = analyzed(rows)
 
     def _nothing(self, node: SourceNode) -> DataFrame:
-        return self.setting.session.createDataFrame([], StructType(list(node.schema.fields)).add(DIFF, LongType()))
+        return self.context.session.createDataFrame([], StructType(list(node.schema.fields)).add(DIFF, LongType()))
 
     def _fill(self, piece: Piece) -> Java:
         if isinstance(piece, Branch):
@@ -297,18 +226,18 @@ class EpochJob:
         return self.catalyst.in_place(plan, hole.attributes)
 
     def work(self, trace: TraceName, kind: Kind) -> Work:
-        s, writes = self.setting, None if self.targets is None else self.targets.get(trace, frozenset())
+        s, writes = self.context, None if self.targets is None else self.targets.get(trace, frozenset())
         folder, covers = self.receipts_folder if trace in s.kept_changes else None, self.covers(trace)
         part = trace, self.lower, self.upper, s.shards, kind, covers
         return Work(s.home, s.flow, s.run, *part, self.receipts, writes, folder, s.sharing)
 
     def exchange(self, frame: DataFrame, node: Node | None = None) -> DataFrame:
         """Rows to their shards. Of a node that only writes some shards and that nobody reads, only rows of these."""
-        if node is not None and self.targets is not None and node in wanted_ends(self.setting.graph, self.targets):
+        if node is not None and self.targets is not None and node in wanted_ends(self.context.graph, self.targets):
             wanted = frozenset[HashRange]().union(*(self.targets.get(trace, frozenset()) for trace in traces_of(node)))
-            shards = shards_in(wanted, self.setting.shards)
-            frame = frame.where(self.setting.shard.isin(*shards))
-        return frame.repartitionById(self.setting.shards, self.setting.shard)
+            shards = shards_in(wanted, self.context.shards)
+            frame = frame.where(self.context.shard.isin(*shards))
+        return frame.repartitionById(self.context.shards, self.context.shard)
 
     def persist(self, rows: DataFrame) -> None:
         """Rows that several read, for the length of the job."""
@@ -317,12 +246,12 @@ class EpochJob:
     @property
     def reads_by_shard(self) -> bool:
         """Whether each shard's task may read all of the input itself."""
-        return self.setting.shards <= FEW_SHARDS
+        return self.context.shards <= FEW_SHARDS
 
     @property
     def numbers(self) -> DataFrame:
         """The numbers of the shards, one for each task."""
-        return self.setting.session.range(0, self.setting.shards, 1, self.setting.shards)
+        return self.context.session.range(0, self.context.shards, 1, self.context.shards)
 
     def calls(self, schema: StructType) -> DataFrame:
         """Rows that count for nothing, so that the tasks of an operator run even where no row arrives."""
@@ -334,7 +263,7 @@ class EpochJob:
         columns = [
             values.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in rows.schema.fields
         ]
-        return self.setting.session.range(1).select(columns)
+        return self.context.session.range(1).select(columns)
 
     def _retain(self, view: ViewNode) -> DataFrame:
         if id(view) in self.kept:
@@ -343,8 +272,8 @@ class EpochJob:
         body = self._aliased(Hole(view, view.body.output + view.body.carried), self.plan(view))  # a persisted plan has new ids
         rows = self.catalyst.frame(self.catalyst.with_children(view.feed.plan, [body]))
         task = RetainTask(self.work(view.trace, "diffs"), view.payload)
-        if view.placed:
+        if view.sharded:
             return rows.mapInArrow(task, NOTHING)
-        lately = self.setting.lately
+        lately = self.context.lately
         few = self.targets is None and lately is not None and lately[view.trace] < FEW_ROWS
         return (rows.repartition(1) if few else self.exchange(rows, view)).mapInArrow(task, NOTHING)

@@ -1,8 +1,8 @@
 """A narrow epoch: few rows, so this process holds them, and calls the kernels itself. No exchange, no Python worker, nothing planned anew.
 
-Between the kernels Spark evaluates what the query says, from plans that were made for the first such epoch (`bridge.held`). What must not
-run here (a user's fold, which may do anything to the process that it runs in) goes through the general way as a job of its own, with its
-input and its output held here. Only what the epoch's input can reach is looked at.
+Between the kernels Spark evaluates what the query says, from plans that were made for the first such epoch (`bridge.kept_plans`). What must
+not run here (a user's fold, which may do anything to the process that it runs in) goes through the general way as a job of its own, with
+its input and its output held here. Only what the epoch's input can reach is looked at.
 
 Promise: the same layers as the general way, to the bit. Raises `TooMany` where rows become too many to be held; nothing has happened then.
 """
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import LongType, StructType
 
 from nosync.bridge.catalyst import Java, kind
-from nosync.bridge.held import KeptPlan, Leaf, arrow_of
+from nosync.bridge.kept_plans import KeptPlan, Leaf, arrow_of
 from nosync.bridge.sessions import active
 from nosync.compile.rules.fold import FoldNode
 from nosync.compile.rules.join import JoinNode
@@ -30,14 +30,14 @@ from nosync.model.columns import DIFF, GHOST, HASH, ROW
 from nosync.model.identifiers import TraceName
 from nosync.model.layers import Kind
 from nosync.model.source import Shaped, Slice
-from nosync.spark.changes import NOTHING, change_schema
 from nosync.spark.event_time import newest_in, time_of
-from nosync.spark.inside import HeldRows, Inside
 from nosync.spark.job import EpochJob
+from nosync.spark.narrow_state import HeldRows, NarrowState
 from nosync.spark.narrow_work import NarrowWork
 from nosync.spark.operators import STEPS
 from nosync.spark.receipts import Receipt, agreed, completed, forget, left_in
 from nosync.spark.retain import RetainTask
+from nosync.spark.schemas import NOTHING, change_schema
 from nosync.spark.steps.join import rows_of_join
 from nosync.spark.waves import Part, Wave
 
@@ -53,16 +53,16 @@ class NarrowJob(EpochJob):
     ahead: dict[Any, list[pa.RecordBatch]] = field(default_factory=dict)
 
     @cached_property
-    def inside(self) -> Inside:
-        if self.setting.inside is None:
-            self.setting.inside = Inside(self.setting)
-        found: Inside = self.setting.inside
+    def state(self) -> NarrowState:
+        if self.context.narrow is None:
+            self.context.narrow = NarrowState(self.context)
+        found: NarrowState = self.context.narrow
         return found
 
     def run(self, of_rejects: bool = False) -> list[Receipt]:
         self.receipts.value = []
-        with active(self.inside.session):
-            for wave in self.inside.waves.of(self._touched_ends(), self.touched):
+        with active(self.state.session):
+            for wave in self.state.waves.of(self._touched_ends(), self.touched):
                 self._evaluate_ahead(wave)
                 for node, part in wave:
                     if part == "rows" and isinstance(node, ViewNode):
@@ -70,11 +70,11 @@ class NarrowJob(EpochJob):
                     else:
                         self.change(node)
             for key in self.loaded:
-                self.inside.leaves[key].release()
+                self.state.leaves[key].release()
         receipts = agreed(self.receipts.value)
-        self.setting.lately = Counter()
+        self.context.lately = Counter()
         for receipt in receipts:
-            self.setting.lately[receipt.trace] += receipt.rows
+            self.context.lately[receipt.trace] += receipt.rows
         return receipts
 
     @property
@@ -82,7 +82,7 @@ class NarrowJob(EpochJob):
         return frozenset()
 
     def _touched_ends(self) -> list[Node]:
-        graph, reach = self.setting.graph, self.inside.reach
+        graph, reach = self.context.graph, self.state.reach
         moved: list[Node] = [graph.sources[name] for name in self.changes if name in graph.sources]
         moved += [node for node in reach.itself if self._moves_by_itself(node)]
         self.touched = reach.readers.reached(moved)
@@ -119,7 +119,7 @@ class NarrowJob(EpochJob):
         if node.name in self.shaped and (rows := self._shaped(node, *self.shaped[node.name])) is not None:
             return rows
         frame = self.changes[node.name]()
-        batches, observed = self.inside.channel.collected(frame)
+        batches, observed = self.state.channel.collected(frame)
         self.observed |= observed
         return HeldRows(frame.schema, batches)
 
@@ -127,16 +127,16 @@ class NarrowJob(EpochJob):
         """A source's own rows through what Spark makes of them, from a kept plan."""
         if (table := shaped.table(slice)) is None:
             return None
-        if node.name not in self.inside.shapes:
-            leaf = Leaf(self.inside.channel, shaped.schema)
-            frame = shaped.shape(self.inside.catalyst.frame(leaf.plan))
-            self.inside.shapes[node.name] = leaf, KeptPlan(self.inside.channel, frame, [leaf])
-        leaf, kept = self.inside.shapes[node.name]
+        if node.name not in self.state.shapes:
+            leaf = Leaf(self.state.channel, shaped.schema)
+            frame = shaped.shape(self.state.catalyst.frame(leaf.plan))
+            self.state.shapes[node.name] = leaf, KeptPlan(self.state.channel, frame, [leaf])
+        leaf, kept = self.state.shapes[node.name]
         leaf.put(table.to_batches())
         rows, unfit = _without_unfit(HeldRows(kept.schema, kept.rows()), shaped.unfit)
         self.observed[node.name] = {"rows": len(table), "rejected": unfit}
         if node.time is not None:
-            found = pa.Table.from_batches(rows.batches, arrow_of(rows.schema, self.inside.channel.zone))
+            found = pa.Table.from_batches(rows.batches, arrow_of(rows.schema, self.state.channel.zone))
             self.observed[time_of(node.name)] = {"newest": newest_in(found, node.time)}
         return rows
 
@@ -158,10 +158,10 @@ class NarrowJob(EpochJob):
         key = id(piece) if key is None else key
         if not self._is_lasting(piece):
             return self._by_job(piece)
-        kept = self.inside.plans.get(key)
+        kept = self.state.plans.get(key)
         if kept is None:
-            frame, leaves = self.inside.catalyst.frame(self._fill(piece)), [self._leaf(node) for node in self._leaves(piece)]
-            kept = self.inside.plans[key] = KeptPlan(self.inside.channel, frame, leaves)
+            frame, leaves = self.state.catalyst.frame(self._fill(piece)), [self._leaf(node) for node in self._leaves(piece)]
+            kept = self.state.plans[key] = KeptPlan(self.state.channel, frame, leaves)
         if key in self.ahead:
             return HeldRows(kept.schema, self.ahead.pop(key))
         if not self._load(piece):
@@ -172,11 +172,11 @@ class NarrowJob(EpochJob):
         """All that the nodes of a wave will ask for and that needs no job, in one call."""
         found: dict[Any, KeptPlan] = {}
         for key, piece in (self._asked(node, part) for node, part in wave if any(map(self._moves, inputs(node)))):
-            kept = self.inside.plans.get(key)
+            kept = self.state.plans.get(key)
             if kept is not None and kept.without_job and self._load(piece):
                 found[key] = kept
         if len(found) > 1:
-            self.ahead |= zip(found, self.inside.channel.run(list(found.values())), strict=True)
+            self.ahead |= zip(found, self.state.channel.run(list(found.values())), strict=True)
 
     def _asked(self, node: Node, part: Part) -> tuple[Any, Piece]:
         """The template that a node evaluates first, and the name of its plan."""
@@ -195,10 +195,10 @@ class NarrowJob(EpochJob):
 
     def _by_job(self, piece: Piece) -> HeldRows:
         """Planned for this epoch alone: by event time, or with an exchange in it."""
-        frame = self.inside.catalyst.frame(self._fill(piece))
+        frame = self.state.catalyst.frame(self._fill(piece))
         if not self._load(piece):
             return HeldRows(frame.schema, [])
-        batches, observed = self.inside.channel.collected(frame)
+        batches, observed = self.state.channel.collected(frame)
         self.observed |= observed
         return HeldRows(frame.schema, batches)
 
@@ -221,7 +221,7 @@ class NarrowJob(EpochJob):
 
     def _is_leaf(self, node: Node) -> bool:
         """A view is computed where it is read, unless several read it."""
-        return not isinstance(node, ViewNode) or id(node) in self.inside.leaf_views
+        return not isinstance(node, ViewNode) or id(node) in self.state.leaf_views
 
     def _is_lasting(self, piece: Piece) -> bool:
         """Whether nothing in it goes by the event time of this very epoch."""
@@ -239,9 +239,9 @@ class NarrowJob(EpochJob):
         return super()._fill(piece)
 
     def _leaf(self, node: Node) -> Leaf:
-        if id(node) not in self.inside.leaves:
-            self.inside.leaves[id(node)] = Leaf(self.inside.channel, self._schema(node))
-        return self.inside.leaves[id(node)]
+        if id(node) not in self.state.leaves:
+            self.state.leaves[id(node)] = Leaf(self.state.channel, self._schema(node))
+        return self.state.leaves[id(node)]
 
     def _schema(self, node: Node) -> StructType:
         match node:
@@ -251,10 +251,10 @@ class NarrowJob(EpochJob):
                 return node.schema
             case ViewNode():
                 return self._evaluated_schema(node)
-        return change_schema(node.schema, node.placed)
+        return change_schema(node.schema, node.sharded)
 
     def _evaluated_schema(self, view: ViewNode) -> StructType:
-        return self.inside.catalyst.frame(self._fill(view.body.piece)).schema
+        return self.state.catalyst.frame(self._fill(view.body.piece)).schema
 
     def provide(self, node: GatheredNode, rows: Any) -> None:
         self.held[id(node)] = rows
@@ -267,7 +267,7 @@ class NarrowJob(EpochJob):
         return False
 
     def work(self, trace: TraceName, kind: Kind) -> NarrowWork:
-        s = self.setting
+        s = self.context
         part = trace, self.lower, self.upper, s.shards, kind, self.covers(trace)
         return NarrowWork(s.home, s.flow, s.run, *part, self.receipts, sharing=s.sharing)
 
@@ -281,7 +281,7 @@ class NarrowJob(EpochJob):
         return self._row(schema, {HASH: 0, DIFF: 0, ROW: 0})
 
     def _row(self, schema: StructType, values: Mapping[str, Any]) -> HeldRows:
-        types = arrow_of(schema, self.inside.channel.zone)
+        types = arrow_of(schema, self.state.channel.zone)
         columns = [pa.array([values[f.name]], f.type) if f.name in values else pa.nulls(1, f.type) for f in types]
         return HeldRows(schema, [pa.RecordBatch.from_arrays(columns, schema=types)])
 
@@ -298,14 +298,14 @@ class NarrowJob(EpochJob):
 
     def _in_workers(self, node: Operator) -> HeldRows:
         """One operator by the general way, over what is held."""
-        outer = EpochJob(self.setting, self.lower, self.upper, self.covers, {}, frozenset(), seen=self.seen)
+        outer = EpochJob(self.context, self.lower, self.upper, self.covers, {}, frozenset(), seen=self.seen)
         for leaf in self._leaves(node.feed.piece):
             self._load(Hole(leaf, []))
             outer.frames[id(leaf)] = self._leaf(leaf).plan
             outer.moving[id(leaf)] = self._moves(leaf)
         frame = STEPS[type(node)](outer, node)
         try:
-            batches, observed = self.inside.channel.collected(frame)
+            batches, observed = self.state.channel.collected(frame)
             self.receipts.value = completed(self.receipts.value, left_in(outer.receipts_folder))
         finally:
             forget(outer.receipts_folder)

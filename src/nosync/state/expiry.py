@@ -29,12 +29,12 @@ class Expired:
         """Which rows to keep. All rows of a hash must be there."""
         column = batch.column(self.column)
         if not self.chained:
-            return times(column, 1) > self.until
+            return micros_of(column, 1) > self.until
         hashes: npt.NDArray[np.uint64] = batch.column(HASH).to_numpy()
-        return session_ends(hashes, times(column, 0), times(column, 1)) > self.until
+        return session_ends(hashes, micros_of(column, 0), micros_of(column, 1)) > self.until
 
 
-def times(column: pa.Array, field: int) -> Times:
+def micros_of(column: pa.Array, field: int) -> Times:
     """Microseconds of a time, or of the start (0) or end (1) of a window; what has none never ends."""
     if pa.types.is_struct(column.type):
         column = pc.struct_field(column, [field])

@@ -9,7 +9,7 @@ from nosync.store.disk import BEGINNING
 
 # what a folder may hold before its first run is recorded
 OWN = {RUNS, "journal", LAYERS, INPUT, LEASES, STANDBYS, READERS, RECEIPTS, "synced", "suspect", "pace", "lost+found"}
-REHEARSAL = ".rehearsal-"  # what folders begin with that nobody but their maker looks into
+WARM_UP = ".warm-up-"  # what folders begin with that nobody but their maker looks into
 
 
 def refuse_foreign_folder(folder: Path) -> None:
@@ -25,7 +25,7 @@ def refuse_foreign_folder(folder: Path) -> None:
 
 
 def _is_beginning(name: str) -> bool:
-    return BEGINNING.fullmatch(name) is not None or name.startswith(REHEARSAL)
+    return BEGINNING.fullmatch(name) is not None or name.startswith(WARM_UP)
 
 
 def refuse_remote_at_home(home: Path, url: str) -> None:

@@ -9,7 +9,7 @@ from nosync.state.leaves import leaf_layers, within
 
 
 def collapsing(
-    waiting: Sequence[LayerInfo], layers: Iterable[LayerInfo], placed: set[str], others: Iterable[LayerInfo] = ()
+    waiting: Sequence[LayerInfo], layers: Iterable[LayerInfo], uploaded: set[str], others: Iterable[LayerInfo] = ()
 ) -> LayerInfo:
     """The layer to ship for the oldest waiting one: where merged layers stand for it and its followers in no more bytes, that for the most.
 
@@ -17,7 +17,7 @@ def collapsing(
     `others`, that other shards have written: no cover could have both.
     """
     known = list(layers)
-    there = [layer for layer in (*known, *others) if layer.path in placed]
+    there = [layer for layer in (*known, *others) if layer.path in uploaded]
     best, most = waiting[0], 1
     for layer in known:
         inside = [other for other in waiting if within(other, layer)] if within(waiting[0], layer) else []
@@ -32,21 +32,21 @@ def cross(one: LayerInfo, other: LayerInfo) -> bool:
     return one.lower < other.upper and other.lower < one.upper and not within(one, other) and not within(other, one)
 
 
-def uncovered(layers: Iterable[LayerInfo], placed: set[str]) -> list[LayerInfo]:
+def uncovered(layers: Iterable[LayerInfo], uploaded: set[str]) -> list[LayerInfo]:
     """The leaf layers of a trace whose updates are not there, oldest first."""
     known = list(layers)
-    there = cover([layer for layer in known if layer.path in placed], max((layer.upper for layer in known), default=NO_EPOCH))
+    there = cover([layer for layer in known if layer.path in uploaded], max((layer.upper for layer in known), default=NO_EPOCH))
     return [leaf for leaf in known_updates(known) if not is_covered(leaf, there)]
 
 
-def spans(layers: Iterable[LayerInfo], placed: set[str]) -> set[tuple[Epoch, Epoch]]:
-    """The epochs of placed layers that stand for finer ones, from the first of these on that is not there: the state within cannot be
+def spans(layers: Iterable[LayerInfo], uploaded: set[str]) -> set[tuple[Epoch, Epoch]]:
+    """The epochs of uploaded layers that stand for finer ones, from the first of these on that is not there: the state within cannot be
     read.
     """
     known = list(layers)
-    coarse = [layer for layer in known if layer.path in placed and layer.upper > layer.lower + 1 and not layer.versions]
-    versioned = [layer for layer in known if layer.path in placed and layer.versions]
-    missing = [leaf for leaf in leaf_layers(known) if leaf.path not in placed or leaf.upper > leaf.lower + 1]
+    coarse = [layer for layer in known if layer.path in uploaded and layer.upper > layer.lower + 1 and not layer.versions]
+    versioned = [layer for layer in known if layer.path in uploaded and layer.versions]
+    missing = [leaf for leaf in leaf_layers(known) if leaf.path not in uploaded or leaf.upper > leaf.lower + 1]
     missing = [leaf for leaf in missing if not is_covered(leaf, versioned)]
     first = {layer: min((leaf.lower for leaf in missing if within(leaf, layer)), default=NO_EPOCH) for layer in coarse}
     return {(lower, layer.upper) for layer, lower in first.items() if lower}

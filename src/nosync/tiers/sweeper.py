@@ -13,7 +13,7 @@ from nosync.journal.journal import Journal
 from nosync.journal.names import LAYER
 from nosync.model.identifiers import Epoch, RecordNumber
 from nosync.model.store import Store
-from nosync.tiers.placed import layers_on
+from nosync.tiers.inventory import layers_on
 
 
 class Sweeper:

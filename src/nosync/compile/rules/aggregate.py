@@ -116,7 +116,7 @@ def _results(query: "Query", plan: Java, parts: Parts, keys: list[Java], node: A
     """The operator's change in the form of the plan's columns."""
     key_columns = [query.catalyst.attribute(f"k{i}", key.dataType()) for i, key in enumerate(keys)]
     results = [query.catalyst.attribute(f"r{i}", call.dataType()) for i, call in enumerate(parts.found)]
-    carried = query.carried(placed=True)
+    carried = query.carried(sharded=True)
     hole = Hole(node, key_columns + results + carried)
     named = [
         _named(query, e, rebind(query.catalyst, e, parts.grouping, key_columns, parts.found, results))

@@ -31,7 +31,7 @@ def batch_mapped(query: "Query", plan: Java) -> Template | None:
     mapped = analyzed((rows.mapInPandas if pandas else rows.mapInArrow)(called, _with_diff(items(plan.output()))))
     given = [Target.of(a) for a in items(children(mapped)[0].output())]
     below = catalyst.renamed([*child.output, child.carried[-1]], given, catalyst.nowhere)
-    output, carried = items(plan.output()), query.carried(placed=False)
+    output, carried = items(plan.output()), query.carried(sharded=False)
     above = catalyst.renamed(items(mapped.output()), [Target.of(a) for a in [*output, *carried]], catalyst.nowhere)
     piece = Branch(above, [Branch(mapped, [Branch(below, [child.piece])])])
     return Template(piece, output, carried, child.append_only)

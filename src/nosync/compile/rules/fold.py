@@ -127,7 +127,7 @@ def folded(query: "Query", plan: Java) -> Template | None:
         node = _node(query, plan, child, folding)
         node.clock = clock if folding.timers else None
         query.operators.append(node)
-    output, carried = items(plan.output()), query.carried(placed=True)
+    output, carried = items(plan.output()), query.carried(sharded=True)
     return Template(Hole(node, output + carried), output, carried, node.append_only)
 
 

@@ -141,7 +141,7 @@ class _JoinNodes:
         if node is None:
             node = self._node()
             self.query.operators.append(node)
-        carried = self.query.carried(node.placed)
+        carried = self.query.carried(node.sharded)
         return Template(Hole(node, output + carried), output, carried, node.append_only)
 
     @property
@@ -164,7 +164,7 @@ class _JoinNodes:
         payloads = self._payload("l", self.left.output, names[0]), self._payload("r", self._right_output, names[1])
         return JoinNode(
             name=self.query.operator_name("join"), feed=feed, schema=self._schema(), view=self.query.view, plan=self.plan,
-            append_only=append_only and self.how in ("inner", "semi"), placed=bool(self.keys.left), spec=spec, payloads=payloads,
+            append_only=append_only and self.how in ("inner", "semi"), sharded=bool(self.keys.left), spec=spec, payloads=payloads,
         )  # fmt: skip
 
     def _names(self, keys: list[Java], letter: str, output: list[Java]) -> tuple[str, ...]:

@@ -23,5 +23,5 @@ def read(query: "Query", plan: Java) -> Template:
         node = SourceNode(f"{query.view}/static-{len(query.statics) + 1}", schema, append_only=True, static=plan)
         node.version = version_of(query.catalyst, plan)
         query.statics.append(node)
-    carried = query.carried(node.placed)
+    carried = query.carried(node.sharded)
     return Template(Hole(node, output + carried), output, carried, node.append_only)

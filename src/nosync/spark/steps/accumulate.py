@@ -10,7 +10,7 @@ from nosync.bridge.arrow import arrow_schema
 from nosync.graph.nodes import Node
 from nosync.graph.operators import AccumulateNode
 from nosync.spark import imports
-from nosync.spark.changes import BLOBS, NOTHING, change_schema
+from nosync.spark.schemas import BLOBS, NOTHING, change_schema
 from nosync.spark.steps.accumulate_task import AccumulateTask
 from nosync.spark.steps.direct_task import DirectTask
 
@@ -38,7 +38,7 @@ def accumulated(job: "EpochJob", node: AccumulateNode, task: AccumulateTask) -> 
 def reduced(job: "EpochJob", node: AccumulateNode, task: AccumulateTask, rows: DataFrame, declared: StructType) -> DataFrame:
     """Many rows are aggregated where they are, and go to their shards as blobs."""
     if job.is_wide(node.feed.piece):
-        blobs = rows.mapInArrow(task.combine_rows, BLOBS).repartitionById(job.setting.shards, job.setting.blob_shard)
+        blobs = rows.mapInArrow(task.combine_rows, BLOBS).repartitionById(job.context.shards, job.context.blob_shard)
         return blobs.mapInArrow(task.reduce_blobs, declared)
     return job.exchange(rows, node).mapInArrow(task.reduce_rows, declared)
 
@@ -68,6 +68,6 @@ def _declared(node: AccumulateNode, task: AccumulateTask) -> StructType:
 def _directly(job: "EpochJob", task: DirectTask, declared: StructType) -> DataFrame:
     if job.reads_by_shard:
         return job.numbers.mapInArrow(task.by_shard, declared)
-    shares = job.setting.session.range(0, len(task.paths), 1, len(task.paths))
-    blobs = shares.mapInArrow(task.by_share, BLOBS).repartitionById(job.setting.shards, job.setting.blob_shard)
+    shares = job.context.session.range(0, len(task.paths), 1, len(task.paths))
+    blobs = shares.mapInArrow(task.by_share, BLOBS).repartitionById(job.context.shards, job.context.blob_shard)
     return blobs.mapInArrow(task.accumulate.reduce_blobs, declared)

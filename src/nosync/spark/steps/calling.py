@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def calling(job: "EpochJob", schema: StructType) -> DataFrame:
     """One row for each shard that counts for nothing: its task must run even where no row arrives."""
-    bounds = [bound - (1 << 64) if bound >= 1 << 63 else bound for bound in lower_bounds(job.setting.shards)]
-    markers = job.setting.session.createDataFrame([(bound,) for bound in bounds], f"{HASH} bigint").coalesce(1)
+    bounds = [bound - (1 << 64) if bound >= 1 << 63 else bound for bound in lower_bounds(job.context.shards)]
+    markers = job.context.session.createDataFrame([(bound,) for bound in bounds], f"{HASH} bigint").coalesce(1)
     values = {HASH: F.col(HASH), ROW: F.lit(0), DIFF: F.lit(0)}
     return markers.select([values.get(f.name, F.lit(None)).cast(f.dataType).alias(f.name) for f in schema.fields])
 

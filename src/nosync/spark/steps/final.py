@@ -10,8 +10,8 @@ from nosync.bridge.arrow import arrow_schema
 from nosync.compile.final_results import FinalNode
 from nosync.kernels.final import release
 from nosync.model.columns import COUNT, HASH
-from nosync.spark.changes import change_schema
 from nosync.spark.retain import diffs
+from nosync.spark.schemas import change_schema
 from nosync.spark.task import Batches, ShardTask, Work, emitted
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from nosync.compile.rules.fold import Folding, FoldNode
 from nosync.kernels.fold import States, Touched, previous_states, state_layer, touch
 from nosync.kernels.timers import due, effective, timer_layer, with_due
 from nosync.model.columns import COUNT, DIFF, HASH, ROW
-from nosync.spark.changes import change_schema
+from nosync.spark.schemas import change_schema
 from nosync.spark.task import Batches, ShardTask, Work, column, emitted, unsigned
 from nosync.state.merge import consolidate
 
@@ -36,7 +36,7 @@ def step(job: "EpochJob", node: FoldNode) -> DataFrame:
     shapes = node.keys, node.columns, node.state, arrow_schema(schema, node.name)
     record = None if node.record is None else job.work(node.record, "diffs")
     if record is not None and job.targets is not None:
-        return job.setting.session.range(0, job.setting.shards, 1, job.setting.shards).mapInArrow(RecordTask(record, shapes[-1]), schema)
+        return job.context.session.range(0, job.context.shards, 1, job.context.shards).mapInArrow(RecordTask(record, shapes[-1]), schema)
     rows, timing = fold_input(job, node)
     task = FoldTask(job.work(node.trace, "upserts"), node.view, node.folding, *shapes, record, timing)
     return job.exchange(rows, node).mapInArrow(task, schema)

@@ -12,8 +12,8 @@ from nosync.compile.rules.join import JoinNode
 from nosync.graph.templates import Branch, Piece
 from nosync.kernels.join import LEFT, RIGHT, Joined, JoinedRows, Joining, join, rows_at
 from nosync.model.columns import DIFF, HASH, PART, ROW, SIDE
-from nosync.spark.changes import change_schema
 from nosync.spark.retain import diffs
+from nosync.spark.schemas import change_schema
 from nosync.spark.task import Batches, ShardTask, Work, emitted
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def step(job: "EpochJob", node: JoinNode) -> DataFrame:
     rows = job.rows(rows_of_join(job, node))
     left, right = node.traces
     works = job.work(left, "diffs"), job.work(right, "diffs")
-    schema = change_schema(node.schema, node.placed)
+    schema = change_schema(node.schema, node.sharded)
     task = JoinTask(works, node.spec, node.payloads, arrow_schema(schema, node.name))
     return job.exchange(rows, node).mapInArrow(task, schema)
 

@@ -12,7 +12,7 @@ from nosync.compile.ledger import LedgerNode
 from nosync.kernels.ledger import Events, post_keyed, post_rows
 from nosync.model.columns import DIFF, EPOCH, HASH, POSITION, REASON, REJECTION
 from nosync.model.identifiers import Shard
-from nosync.spark.changes import change_schema
+from nosync.spark.schemas import change_schema
 from nosync.spark.task import Batches, ShardTask, Work, column, emitted, unsigned
 
 if TYPE_CHECKING:

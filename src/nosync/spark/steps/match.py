@@ -12,7 +12,7 @@ from nosync.compile.conditional_joins import MatchNode
 from nosync.kernels.join import MATCHED
 from nosync.kernels.matching import Matching, match
 from nosync.model.columns import DIFF, HASH, PART
-from nosync.spark.changes import change_schema
+from nosync.spark.schemas import change_schema
 from nosync.spark.task import Batches, ShardTask, Work, column, emitted, unsigned
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from nosync.compile.sliding_windows import PaneNode, SlidingNode
 from nosync.kernels.groups import Groups
 from nosync.kernels.panes import Panes, closed, spread, without_calls
 from nosync.model.identifiers import Shard
-from nosync.spark.changes import change_schema
+from nosync.spark.schemas import change_schema
 from nosync.spark.steps.accumulate import accumulated, output_of, reduced
 from nosync.spark.steps.accumulate_task import AccumulateTask
 from nosync.spark.task import emitted

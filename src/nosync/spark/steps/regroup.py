@@ -13,9 +13,9 @@ from nosync.kernels.regroup import Gathered, gather, replace_results
 from nosync.kernels.top import Limit, order_codes, top
 from nosync.model.columns import COUNT, GHOST, GROUP, HASH, ROW
 from nosync.model.errors import Failed
-from nosync.spark.changes import change_schema
 from nosync.spark.imports import fed
 from nosync.spark.retain import diffs, number_of_keys
+from nosync.spark.schemas import change_schema
 from nosync.spark.task import Batches, ShardTask, Work, emitted
 from nosync.state.canonical import canonical_bytes
 from nosync.state.expiry import Expired
@@ -35,7 +35,7 @@ def step(job: "EpochJob", node: RegroupNode) -> DataFrame:
     job.provide(node.gathered, touched)
     results = job.rows(node.evaluate)
     schema = change_schema(node.schema)
-    empty = job.setting.empties.get(node.name)
+    empty = job.context.empties.get(node.name)
     work = job.work(node.trace, "diffs")
     replacing = ReplaceTask(work, node.results, arrow_schema(schema, node.name), empty, _closed(job, node))
     if empty is not None and not replacing.work.covers:

@@ -23,7 +23,7 @@ LOOKED_AT = 100  # names of a folder
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """A folder, and a glob of the files below it that are meant; without one, all are."""
 
     folder: Path
@@ -45,7 +45,7 @@ class Place:
         return str(self.folder / self.pattern)
 
 
-def place_of(path: str | Path) -> Place:
+def location_of(path: str | Path) -> Location:
     """Reads `path=` of `ns.files`."""
     said = str(path).removeprefix("file://")
     if (address := ADDRESS.match(said)) is not None:
@@ -55,28 +55,28 @@ def place_of(path: str | Path) -> Place:
         raise Invalid("ns.files was given no path", hint='Pass a folder, a file or a glob: ns.files("in/*.csv").')
     found = Path(said).absolute()
     if found.is_file():
-        return Place(found.parent, "".join(f"[{c}]" if c in "*?[{" else c for c in found.name))
+        return Location(found.parent, "".join(f"[{c}]" if c in "*?[{" else c for c in found.name))
     if found.exists() or not GLOB.search(said):
-        return Place(found)
+        return Location(found)
     parts = found.parts
     first = next(number for number, part in enumerate(parts) if GLOB.search(part))
-    return Place(Path(*parts[:first]), "/".join(parts[first:]))
+    return Location(Path(*parts[:first]), "/".join(parts[first:]))
 
 
-def format_said_by(place: Place) -> str:
+def format_said_by(location: Location) -> str:
     """Where the user did not say it. What lies in a folder changes with time: it does not decide, but may show that it was forgotten."""
-    found = format_of(place)
-    if found is not None and found != "parquet" and not place.pattern:
-        raise Invalid(f'the files in "{place}" are {found} by their names, and format= is not said', hint=f'Pass format="{found}".')
+    found = format_of(location)
+    if found is not None and found != "parquet" and not location.pattern:
+        raise Invalid(f'the files in "{location}" are {found} by their names, and format= is not said', hint=f'Pass format="{found}".')
     return found or "parquet"
 
 
-def format_of(place: Place) -> str | None:
+def format_of(location: Location) -> str | None:
     """What the names say: that of the glob or file, else those in the folder, where they agree."""
-    if place.pattern:
-        return _by_suffix(place.pattern)
+    if location.pattern:
+        return _by_suffix(location.pattern)
     try:
-        names = [path.name for path, _ in zip(place.folder.iterdir(), range(LOOKED_AT)) if not path.name.startswith(("_", "."))]
+        names = [path.name for path, _ in zip(location.folder.iterdir(), range(LOOKED_AT)) if not path.name.startswith(("_", "."))]
     except OSError:
         return None
     found = {_by_suffix(name) for name in names}

@@ -28,7 +28,7 @@ WORDS = {
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredState:
     """One stateful operator of the query. `keys` and `values` are the columns of its state, none where that is not read here."""
 
     number: int
@@ -42,7 +42,7 @@ class Stored:
         return f"{WORDS.get(self.operator, self.operator)}{keys} (operator {self.number})"
 
 
-def stored_in(spark: SparkSession, checkpoint: Checkpoint) -> list[Stored]:
+def stored_in(spark: SparkSession, checkpoint: Checkpoint) -> list[StoredState]:
     """Every operator that has state."""
     if not (checkpoint.path / "state").is_dir():
         return []
@@ -54,13 +54,13 @@ def stored_in(spark: SparkSession, checkpoint: Checkpoint) -> list[Stored]:
         raise Invalid(f'the state of "{checkpoint.path}" cannot be read: {words_of(error)}', hint=hint) from None
 
 
-def _stored(spark: SparkSession, checkpoint: Checkpoint, number: int, operator: str) -> Stored:
+def _stored(spark: SparkSession, checkpoint: Checkpoint, number: int, operator: str) -> StoredState:
     if operator not in READ:
-        return Stored(number, operator, StructType(), StructType())
+        return StoredState(number, operator, StructType(), StructType())
     schema = rows_of(spark, checkpoint, number).schema
     keys, values = schema["key"].dataType, schema["value"].dataType
     assert isinstance(keys, StructType) and isinstance(values, StructType)
-    return Stored(number, operator, keys, values)
+    return StoredState(number, operator, keys, values)
 
 
 def rows_of(spark: SparkSession, checkpoint: Checkpoint, number: int) -> DataFrame:

@@ -1,5 +1,5 @@
 """A program whose executors keep layers in folders of their own, one of which dies with layers that nobody else has. Run as
-`-m tests.peers.apart PLACE`; prints what was there, as JSON, in its last line.
+`-m tests.peers.unshared_home PLACE`; prints what was there, as JSON, in its last line.
 
 Two executors of a real cluster on this machine: the folder for layers is relative, so that each has its own.
 """

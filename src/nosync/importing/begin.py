@@ -18,7 +18,7 @@ from nosync.duties.tending import Tending
 from nosync.importing.checkpoint import Checkpoint, read_checkpoint
 from nosync.importing.converting import blobs_of
 from nosync.importing.matching import Matched, matched
-from nosync.importing.stored import stored_in
+from nosync.importing.stored_state import stored_in
 from nosync.journal.entries import Opened, TakenOver
 from nosync.journal.names import IMPORTED
 from nosync.model.errors import Conflict, Invalid, NosyncError

@@ -28,7 +28,7 @@ def why(program: Program, engine: SparkEngine, home: Home, view: str, values: Ma
     query = program.queries[view]
     for name, value in values.items():
         query = query.where(F.col(quoted(name)).eqNullSafe(F.lit(value)))
-    found = list(origins(engine.setting.catalyst, query, program.queries, program.leaves))
+    found = list(origins(engine.context.catalyst, query, program.queries, program.leaves))
     openings = [entry for entry in home.openings() if entry.epoch <= epoch]
     notes = [f"only the last {MOST_EPOCHS} of {len(openings)} epochs were looked at"] if len(openings) > MOST_EPOCHS else []
     parts: list[Contribution] = []
@@ -88,6 +88,6 @@ class _Looked:
     def _fitting(self, rows: DataFrame) -> DataFrame:
         if not all(origin.conditions for origin in self.wanted):
             return rows
-        catalyst = self.engine.setting.catalyst
+        catalyst = self.engine.context.catalyst
         found = [origin.of(catalyst, rows) for origin in self.wanted]
         return found[0] if len(found) == 1 else reduce(DataFrame.unionAll, found)

@@ -15,7 +15,8 @@ from nosync.model.run import this_process
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
 from nosync.tiers.choosing import collapsing, spans
-from nosync.tiers.site import REST_SECONDS, LayerShipper, RecordShipper
+from nosync.tiers.layer_shipper import REST_SECONDS, LayerShipper
+from nosync.tiers.record_shipper import RecordShipper
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def shipped(remote: Objects) -> list[str]:
 
 
 def unreadable(journal: Journal, shipper: LayerShipper) -> set[tuple[int, int]]:
-    return spans(journal.image.traces["v"][ALL_HASHES], shipper.placed)
+    return spans(journal.image.traces["v"][ALL_HASHES], shipper.uploaded)
 
 
 def test_a_layer_that_arrives_after_another_run_took_over_does_not_count(tmp_path: Path, journal: Journal, remote: Objects) -> None:

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.conversion import LocalDataToArrowConversion
 from pyspark.sql.types import StructType, _parse_datatype_string
 
-from nosync.bridge import held
-from nosync.bridge.held import Channel, KeptPlan, Leaf
+from nosync.bridge import kept_plans
+from nosync.bridge.kept_plans import Channel, KeptPlan, Leaf
 from nosync.bridge.sessions import active
 
 SCHEMA = (
@@ -65,7 +65,7 @@ QUERIES: dict[str, Any] = {
 def test_plans_over_held_rows_give_what_spark_gives_and_many_run_in_one_call(
     channel: Channel, quick: SparkSession, monkeypatch: pytest.MonkeyPatch, generated: bool
 ) -> None:
-    monkeypatch.setattr(held, "FEW_ROWS", 0 if generated else 100)
+    monkeypatch.setattr(kept_plans, "FEW_ROWS", 0 if generated else 100)
     leaf, frame = leaf_with(channel, ROWS)
     plans = [KeptPlan(channel, query(frame), [leaf]) for query in QUERIES.values()]
     assert all(plan.without_job for plan in plans)

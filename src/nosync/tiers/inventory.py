@@ -16,21 +16,21 @@ def layers_there(remote: Store, image: Image) -> set[str]:
     return known & remote.sizes_of({path.rpartition("/")[0]: "" for path in known}).keys()
 
 
-def on_remote(image: Image, remote: Store) -> Image:
+def image_on_remote(image: Image, remote: Store) -> Image:
     """The flow as far as a remote alone has it: layers of the last epochs may still be under way, and some are there as one with others."""
-    placed, found = layers_there(remote, image), image.copy()
+    uploaded, found = layers_there(remote, image), image.copy()
     views = {TraceName(view["trace"]) for view in image.declared.views.values()} if image.declared else set()
     parts = [layers for trace in views for layers in pieces(image.traces.get(trace, {})).values()]
-    missing = [layer.begin for layers in parts for layer in uncovered(layers, placed)]
+    missing = [layer.begin for layers in parts for layer in uncovered(layers, uploaded)]
     found.apply(found.number, RolledBack(Epoch(min([image.epoch, *(begin - 1 for begin in missing)]))))
-    found.apply(found.number, Restored(tuple(layer.path for layer in found.layers() if layer.path not in placed), ()))
+    found.apply(found.number, Restored(tuple(layer.path for layer in found.layers() if layer.path not in uploaded), ()))
     return found
 
 
-def in_home(image: Image, home: Disk) -> Image:
+def image_in_home(image: Image, home: Disk) -> Image:
     """The flow as far as its home has it: layers of the last epochs may be on their way from the hosts where tasks wrote them."""
     coming = any(layer.place and not home.exists(layer.path) for layer in image.newest_layers())
-    return on_remote(image, home) if coming else image
+    return image_on_remote(image, home) if coming else image
 
 
 def layers_on(store: Store, image: Image) -> list[str]:

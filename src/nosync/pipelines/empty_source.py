@@ -13,7 +13,7 @@ SCHEMA = StructType().add("begun", BooleanType())
 
 
 @dataclass(eq=False)
-class Beginning:
+class EmptySource:
     """One slice without rows, ever: the first epoch brings what is constant."""
 
     append_only: bool = True

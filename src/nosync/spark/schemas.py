@@ -8,7 +8,7 @@ NOTHING = StructType([StructField("_nothing", IntegerType())])  # of a step that
 BLOBS = StructType([StructField(SHARD, IntegerType()), StructField("blob", BinaryType())])
 
 
-def change_schema(schema: StructType, placed: bool = True) -> StructType:
-    """The schema of a change: the columns, where rows lie if they are placed by shard, and the diff."""
-    carried = (HASH, DIFF) if placed else (DIFF,)
+def change_schema(schema: StructType, sharded: bool = True) -> StructType:
+    """The schema of a change: the columns, where rows lie if they are sharded by shard, and the diff."""
+    carried = (HASH, DIFF) if sharded else (DIFF,)
     return StructType(list(schema.fields) + [StructField(name, LongType()) for name in carried])

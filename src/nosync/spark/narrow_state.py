@@ -8,30 +8,30 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from nosync.bridge.catalyst import Catalyst
-from nosync.bridge.held import Channel, KeptPlan, Leaf, TooMany
+from nosync.bridge.kept_plans import Channel, KeptPlan, Leaf, TooMany
 from nosync.graph.graph import Graph
 from nosync.graph.nodes import Node
 from nosync.graph.readers import Readers
 from nosync.spark.failure import InTask
-from nosync.spark.job import Setting
+from nosync.spark.job import JobContext
 from nosync.spark.session import narrow_session
 from nosync.spark.waves import Waves
 
 HELD_ROWS = 1 << 20  # of one change
 
 
-class Inside:
+class NarrowState:
     """What narrow epochs of a run keep from one to the next: leaves, plans, and who reads whom."""
 
-    def __init__(self, setting: Setting) -> None:
-        self.session = narrow_session(setting.session)
+    def __init__(self, context: JobContext) -> None:
+        self.session = narrow_session(context.session)
         self.channel = Channel(self.session)
         self.catalyst: Catalyst = self.channel.catalyst
         self.leaves: dict[int, Leaf] = {}
         self.shapes: dict[str, tuple[Leaf, KeptPlan]] = {}
         self.plans: dict[int | tuple[int, str], KeptPlan] = {}
-        self.reach = Reach(setting.graph, setting.consumers, setting.of_rejects)
-        self.leaf_views = {id(view): view for view in setting.graph.views.values() if setting.consumers.get(id(view), 0) > 2}
+        self.reach = Reach(context.graph, context.consumers, context.of_rejects)
+        self.leaf_views = {id(view): view for view in context.graph.views.values() if context.consumers.get(id(view), 0) > 2}
         self.waves = Waves(self.leaf_views.values())
 
 

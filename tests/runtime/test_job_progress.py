@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from nosync.runtime import watching
-from nosync.runtime.watching import reporting
+from nosync.runtime import job_progress
+from nosync.runtime.job_progress import reporting
 
 
 class Engine:
@@ -23,7 +23,7 @@ class Engine:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "SECONDS", 0.001)
+    monkeypatch.setattr(job_progress, "SECONDS", 0.001)
 
 
 def test_a_job_says_how_far_it_is() -> None:

@@ -18,7 +18,7 @@ from nosync.recovery.survey import survey
 from nosync.store.bucket import CloudBucket
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects
-from nosync.tiers.placed import layers_there
+from nosync.tiers.inventory import layers_there
 
 EPOCHS = 300
 

@@ -7,8 +7,8 @@ from nosync.graph.templates import Branch, Hole, Piece, Template
 
 
 def hashed_by(body: Template) -> tuple[int, ...]:
-    """The columns, in the order in which they are hashed; none where that is not known. Rows that no operator has placed lie by all."""
-    if not body.placed:
+    """The columns, in the order in which they are hashed; none where that is not known. Rows that no operator has sharded lie by all."""
+    if not body.sharded:
         return tuple(range(len(body.output)))
     origins = [_origin(attribute, body.piece) for attribute in body.output]
     hole = _hole(body.piece)
@@ -18,7 +18,7 @@ def hashed_by(body: Template) -> tuple[int, ...]:
 
 
 def _hashed(hole: Hole) -> tuple[int, ...]:
-    """Of what goes into a hole: which columns its rows are placed by."""
+    """Of what goes into a hole: which columns its rows are sharded by."""
     match hole.node:
         case AccumulateNode():
             return tuple(range(len(hole.node.spec.keys)))
@@ -26,7 +26,7 @@ def _hashed(hole: Hole) -> tuple[int, ...]:
             keys, columns = range(len(hole.node.backing.node.spec.keys)), hole.node.backing.columns
             return tuple(columns.index(key) for key in keys) if set(columns) >= set(keys) else ()
         case ViewNode():
-            return hole.node.hashed if hole.node.placed else ()
+            return hole.node.hashed if hole.node.sharded else ()
     return ()
 
 

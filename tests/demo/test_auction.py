@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from nosync.demo.house import House
+from nosync.demo.auction import House
 
 
 def intact(lines: list[str]) -> list[dict[str, object]]:

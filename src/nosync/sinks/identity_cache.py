@@ -8,7 +8,7 @@ import pyarrow as pa
 MOST = 256 << 20  # bytes
 
 
-class Remembered:
+class IdentityCache:
     """By path."""
 
     def __init__(self, most: int = MOST) -> None:

@@ -28,7 +28,7 @@ TLS = ("spark.nosync.tls.certificate", "spark.nosync.tls.key", "spark.nosync.tls
 
 
 @dataclass
-class Apart:
+class UnsharedHome:
     """What a run has where tasks do not write into its home."""
 
     server: HomeServer
@@ -43,14 +43,14 @@ class Apart:
         self.server.close(self.arrivals.places)
 
 
-def lies_apart(spark: SparkSession, home: Path) -> bool:
+def is_unshared(spark: SparkSession, home: Path) -> bool:
     """Whether layers are to lie where tasks run. Asks every executor, which takes one that is free."""
     if is_one_host(spark):
         return False
     return bool(spark.conf.get(FOLDER, "")) or not sees_home(spark, home)
 
 
-def check_apart(sources: Mapping[str, BoundSource], disk: LocalDisk) -> None:
+def check_unshared(sources: Mapping[str, BoundSource], disk: LocalDisk) -> None:
     """Refuses what tasks would look for in the home. The sources have been started."""
     if disk.sizes(IMPORTED):
         raise Invalid("state that was imported lies in the home, which the executors do not see", hint=SHARED)
@@ -60,7 +60,7 @@ def check_apart(sources: Mapping[str, BoundSource], disk: LocalDisk) -> None:
             raise Invalid(words, hint=SHARED)
 
 
-def set_apart(spark: SparkSession, journal: Journal, disk: LocalDisk) -> Apart:
+def serve_layers(spark: SparkSession, journal: Journal, disk: LocalDisk) -> UnsharedHome:
     """For a run that has just begun: what its tasks write from here on is brought home."""
     conf, home = spark.conf, disk.root
     context = spark.sparkContext.getConf()
@@ -76,7 +76,7 @@ def set_apart(spark: SparkSession, journal: Journal, disk: LocalDisk) -> Apart:
     def kept(place: str, paths: Iterable[str]) -> None:
         tell(sharing, place, "kept", list(paths))
 
-    return Apart(server, Arrivals(journal, disk, bring, kept, journal.number))
+    return UnsharedHome(server, Arrivals(journal, disk, bring, kept, journal.number))
 
 
 def _bytes(text: str) -> int:

@@ -1,7 +1,6 @@
-"""The tier that survives the loss of the site: copies of records and layers on the remote.
+"""Copies of layers on the remote, the tier that survives the loss of the site, so that a recovery need not compute what they hold.
 
-Records go first and fast (`RecordShipper`), since an epoch whose opening is there can be computed again; layers follow (`LayerShipper`), so
-that it need not be. Neither waits for the other: what is readable there is found by looking (see `recovery.survey`).
+Neither this nor `RecordShipper` waits for the other: what is readable there is found by looking (see `recovery.survey`).
 
 Shipping adapts to load. A stream that rests between its epochs leaves time for each one's layers. While epochs follow each other closely,
 layers wait, `patience` seconds at most: then the one layer into which the merger has collapsed them goes in their place, with fewer bytes
@@ -14,8 +13,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from nosync.journal.entries import Computed, GivenUp, Restored, RolledBack, TakenOver
-from nosync.journal.journal import Journal, fenced_by
-from nosync.model.errors import Conflict, Corrupt
+from nosync.journal.journal import Journal
+from nosync.model.errors import Corrupt
 from nosync.model.estimate import Meter
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, TraceName
@@ -26,53 +25,13 @@ from nosync.model.store import Disk, Remote, Uploader
 from nosync.state.cover import cover
 from nosync.state.leaves import within
 from nosync.tiers.choosing import collapsing, cross, spans, stand_ins, uncovered
-from nosync.tiers.placed import layers_there
+from nosync.tiers.inventory import layers_there
+from nosync.tiers.record_shipper import RecordShipper
 
-REQUESTS_A_RECORD, REQUESTS_A_LAYER = 3, 2  # look, write, look; write, ask for the size
+REQUESTS_A_LAYER = 2  # write, ask for the size
 PATIENT_BYTES = 256 << 20
 REST_SECONDS = 0.3  # without news of the stream, it rests
 MUCH_LONGER = 4  # as many layers as a recovery may fetch at most: then they are shortened even while the stream is busy
-
-
-class RecordShipper:
-    """Brings the journal's records to the remote."""
-
-    def __init__(self, journal: Journal, meter: Meter | None = None, clock: Callable[[], float] = time.monotonic) -> None:
-        self.journal, self.meter, self.clock = journal, meter or Meter(), clock
-        self.firsts = [record.number for record in journal.after(journal.base)]  # of the objects there; of earlier ones, at most these
-        self.objects = 0
-        self.bytes = 0
-
-    def step(self) -> bool:
-        """Ships what is new; says whether anything was. `Fenced` when another run is there."""
-        before, begun = self.journal.shipped, self.clock()
-        try:
-            sent = self.journal.ship()
-        except Conflict:
-            assert self.journal.remote is not None
-            self.journal.fence(fenced_by(self.journal.remote, self.journal.generation))
-            self.journal.resolve()
-            raise
-        self.bytes += sent
-        if sent:
-            self.objects += 1
-            with self.journal.lock:
-                self.firsts.append(before + 1)
-            self.meter.transfer(REQUESTS_A_RECORD, sent, self.clock() - begun)
-        return sent > 0
-
-    def standing(self) -> Standing:
-        """Of records alone: an epoch whose opening is there can be computed again."""
-        with self.journal.lock:
-            shipped = self.journal.shipped
-            behind = self.journal.recent.record_bytes_after(shipped)
-        return Standing("site", shipped, self.journal.opened_by(shipped), behind, self.objects, self.bytes)
-
-    def to_read(self) -> int:
-        """How many objects of records a recovery would read."""
-        with self.journal.lock:
-            self.firsts = [first for first in self.firsts if first > self.journal.base]
-            return len(self.firsts)
 
 
 class LayerShipper:
@@ -99,7 +58,7 @@ class LayerShipper:
         self.is_coming: Callable[[LayerInfo], bool] = lambda layer: False  # on its way from where it was written
         self.heard = 0.0
         self.remote = remote
-        self.placed = layers_there(remote, journal.snapshot()[0])
+        self.uploaded = layers_there(remote, journal.snapshot()[0])
         journal.look_at(remote)
         self.number = journal.number
         self.waiting: dict[TraceRange, list[LayerInfo]] = {}
@@ -116,7 +75,7 @@ class LayerShipper:
 
     def lose(self, name: str) -> None:
         """A layer that was there is there no more: what else stands for it is looked for anew."""
-        self.placed.discard(name)
+        self.uploaded.discard(name)
         self.damaged = True
 
     def to_fetch(self) -> tuple[int, int]:
@@ -155,10 +114,10 @@ class LayerShipper:
         if self._follow():
             self._confirm_at(self.number)
         layer = self._next()
-        if layer is None and (not self.busy or len(self.placed) > MUCH_LONGER * self.most_layers):
+        if layer is None and (not self.busy or len(self.uploaded) > MUCH_LONGER * self.most_layers):
             layer = self._shortening()
         if layer is None:
-            layer = next((wanted for path, wanted in self.wanted.items() if path not in self.placed), None)
+            layer = next((wanted for path, wanted in self.wanted.items() if path not in self.uploaded), None)
         return layer is not None and not self.is_coming(layer) and self._upload(layer)
 
     def _upload(self, layer: LayerInfo) -> bool:
@@ -176,7 +135,7 @@ class LayerShipper:
         self.bytes += travelled
         self.plain_bytes += layer.bytes
         self.objects += 1
-        self.placed.add(layer.path)
+        self.uploaded.add(layer.path)
         part = (layer.trace, layer.range)
         self.there[part] = list(cover([*self.there.get(part, ()), layer], self.journal.image.epoch))
         inside = [other for other in self.waiting.setdefault(part, []) if within(other, layer)]
@@ -227,21 +186,21 @@ class LayerShipper:
 
     def _forget(self, gone: frozenset[str]) -> None:
         """Layers that others stand for, there too."""
-        self.placed -= gone
+        self.uploaded -= gone
         known = {part: layers for part, layers in self._traces().items() if any(one.path in gone for one in self.there.get(part, ()))}
-        self.there |= {part: self._placed_cover(layers) for part, layers in known.items()}
+        self.there |= {part: self._uploaded_cover(layers) for part, layers in known.items()}
 
-    def _placed_cover(self, layers: list[LayerInfo]) -> list[LayerInfo]:
-        return list(cover([one for one in layers if one.path in self.placed], self.journal.image.epoch))
+    def _uploaded_cover(self, layers: list[LayerInfo]) -> list[LayerInfo]:
+        return list(cover([one for one in layers if one.path in self.uploaded], self.journal.image.epoch))
 
     def _begin_again(self) -> None:
         self.came.clear()
         traces = self._traces()
-        self.waiting = {part: uncovered(layers, self.placed) for part, layers in traces.items()}
+        self.waiting = {part: uncovered(layers, self.uploaded) for part, layers in traces.items()}
         self.lost = self._lost()
-        self.there = {part: self._placed_cover(layers) for part, layers in traces.items()}
+        self.there = {part: self._uploaded_cover(layers) for part, layers in traces.items()}
         self.behind = sum(layer.bytes for layers in self.waiting.values() for layer in layers)
-        self.spans = {span for layers in traces.values() for span in spans(layers, self.placed)}
+        self.spans = {span for layers in traces.values() for span in spans(layers, self.uploaded)}
         with self.journal.lock:  # what came with a changed program has no state of earlier epochs, here or there
             self.spans |= {(Epoch(1), begun.epoch + 1) for begun in self.journal.image.begun.values()}
         self._wait_no_more()
@@ -268,7 +227,7 @@ class LayerShipper:
     def _next(self) -> LayerInfo | None:
         """For the oldest waiting layer, if it has waited long enough: the one that collapses it and its followers."""
         for layers in self.waiting.values() if self.lost else ():
-            instead = [other for layer in layers for other in self._instead(layer) if other.path not in self.placed]
+            instead = [other for layer in layers for other in self._instead(layer) if other.path not in self.uploaded]
             if instead:
                 return instead[0]
         behind = {part: [layer for layer in layers if layer.path not in self.lost] for part, layers in self.waiting.items()}
@@ -279,7 +238,7 @@ class LayerShipper:
         if self._may_wait(waiting[0]):
             return None
         known, others = self._known(*part)
-        return self._at_hand(collapsing(waiting, known, self.placed, others))
+        return self._at_hand(collapsing(waiting, known, self.uploaded, others))
 
     def _instead(self, layer: LayerInfo) -> list[LayerInfo]:
         """What stands for a lost layer in today's shards."""
@@ -293,7 +252,7 @@ class LayerShipper:
         for part, layers in self.waiting.items() if self.lost else ():
             for layer in layers:
                 instead = self._instead(layer)
-                if instead and all(other.path in self.placed for other in instead):
+                if instead and all(other.path in self.uploaded for other in instead):
                     self.lost -= {layer.path}
                     self.behind -= layer.bytes
                     self.waiting[part] = [other for other in self.waiting[part] if other is not layer]
@@ -306,12 +265,12 @@ class LayerShipper:
         with self.journal.lock:
             newest = self.journal.image.newest.get(layer.trace, {})
             found = [larger for layers in newest.values() for larger in layers if layer.range.within(larger.range)]
-        found = [larger for larger in sorted(found, key=lambda larger: larger.lower) if larger.path not in self.placed]
+        found = [larger for larger in sorted(found, key=lambda larger: larger.lower) if larger.path not in self.uploaded]
         return next((larger for larger in found if within(layer, larger)), found[0] if found else layer)
 
     def _crosses(self, layer: LayerInfo) -> bool:
         known, others = self._known(layer.trace, layer.range)
-        return any(cross(layer, other) for other in (*known, *others) if other.path in self.placed)
+        return any(cross(layer, other) for other in (*known, *others) if other.path in self.uploaded)
 
     def _known(self, trace: TraceName, held: HashRange) -> tuple[list[LayerInfo], list[LayerInfo]]:
         """The layers of a range of a trace, and those that shards of other ranges have written there."""
@@ -336,13 +295,13 @@ class LayerShipper:
         best: tuple[int, LayerInfo] | None = None
         total = 0
         traces = self._traces()
-        self.placed.intersection_update(layer.path for layers in traces.values() for layer in layers)
+        self.uploaded.intersection_update(layer.path for layers in traces.values() for layer in layers)
         for part, layers in traces.items():
             there = self.there.get(part, [])
             total += len(there)
             for layer in layers:
                 inside = sum(within(other, layer) for other in there)
-                if layer.path not in self.placed and inside > 1 and (best is None or inside > best[0]):
+                if layer.path not in self.uploaded and inside > 1 and (best is None or inside > best[0]):
                     best = (inside, layer)
         if best is None or total <= self.most_layers:
             self.looked = self.number + self.objects

@@ -5,14 +5,13 @@ STORAGE/nosync/home-NUMBER/     the home of the flow; --full-refresh-all takes t
 """
 
 import json
-import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from nosync.model.errors import MALFORMED, Corrupt
-from nosync.sinks.marked import sync
+from nosync.store.lasting import put
 
 FILE = "pipeline.json"
 
@@ -50,11 +49,7 @@ class Storage:
     def save(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         said = asdict(self)
-        temporary = self.folder / f".begun-{FILE}.{os.getpid()}"
-        temporary.write_text(json.dumps({"home": said["home"], "generations": said["generations"]}))
-        sync(temporary)
-        temporary.replace(self.folder / FILE)
-        sync(self.folder)
+        put(self.folder / FILE, json.dumps({"home": said["home"], "generations": said["generations"]}).encode())
 
     def tidy(self) -> None:
         """Homes before this one go."""
