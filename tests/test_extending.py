@@ -4,6 +4,7 @@ import contextlib
 import io
 import re
 import sqlite3
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import nosync as ns
-from nosync.model import source as protocols
 from nosync.model.bound import bound
 
 TEXT = (Path(__file__).parent.parent / "docs" / "extending.md").read_text()
@@ -84,8 +84,11 @@ def test_an_epoch_that_comes_again_and_a_run_that_was_replaced_change_nothing(tm
     assert spend(tmp_path / "out.db") == [("tea", 1.0)]
 
 
-def test_the_page_lists_every_ability_of_a_source() -> None:
-    listed = {name for line in TEXT.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)\(", line.split("|")[1])}
+@pytest.mark.parametrize(("kind", "heading"), [("source", "A source"), ("sink", "A sink")])
+def test_the_page_lists_every_ability(kind: str, heading: str) -> None:
+    section = TEXT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    listed = {name for line in section.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)", line.split("|")[1])}
+    protocols = import_module(f"nosync.model.{kind}")
     abilities = {
         name
         for one in vars(protocols).values()

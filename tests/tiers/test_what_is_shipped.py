@@ -14,7 +14,7 @@ from nosync.model.run import this_process
 from nosync.model.store import Disk
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
-from nosync.tiers import site
+from nosync.tiers import layer_shipper, record_shipper
 from nosync.tiers.choosing import collapsing
 from nosync.tiers.layer_shipper import REST_SECONDS, LayerShipper
 from nosync.tiers.record_shipper import RecordShipper
@@ -76,7 +76,7 @@ def test_objects_of_records_are_counted_until_they_are_rolled_up(journal: Journa
     compute(journal, 2)
     assert records.step()
     assert records.firsts[-2:] == [first + 1, second + 1] and records.objects == 2
-    assert [requests for requests, _ in meter.transfers] == [site.REQUESTS_A_RECORD] * 2
+    assert [requests for requests, _ in meter.transfers] == [record_shipper.REQUESTS_A_RECORD] * 2
     assert sum(size for _, size in meter.transfers) == records.bytes > 0
     roller = Roller(journal, journal.disk, remote, 3)
     while roller.step(journal.number):
@@ -102,7 +102,7 @@ def test_layers_go_by_the_uploader_and_what_travels_is_measured(journal: Journal
     while shipper.step():
         pass
     assert len(noted.sent) == shipper.objects == 2 and shipper.came == {} and shipper.behind == 0
-    assert noted.transfers == [(site.REQUESTS_A_LAYER, shipper.bytes // 2)] * 2
+    assert noted.transfers == [(layer_shipper.REQUESTS_A_LAYER, shipper.bytes // 2)] * 2
     assert shipper.to_fetch() == (2, shipper.bytes) and shipper.plain_bytes == 200
 
 
@@ -159,7 +159,7 @@ def test_a_layer_waits_no_longer_than_one_is_patient(journal: Journal, remote: O
 def test_a_layer_waits_only_while_few_bytes_do(
     journal: Journal, remote: Objects, monkeypatch: pytest.MonkeyPatch, most: int, goes: bool
 ) -> None:
-    monkeypatch.setattr(site, "PATIENT_BYTES", most)
+    monkeypatch.setattr(layer_shipper, "PATIENT_BYTES", most)
     shipper = LayerShipper(journal, journal.disk, remote, patience=60.0, clock=lambda: 0.0)
     compute(journal, 1, 2)
     assert shipper.step() == goes
@@ -257,7 +257,7 @@ def test_while_the_stream_is_busy_only_much_is_shortened(journal: Journal, remot
     while shipper.step():
         pass
     merge(journal, 1, 5)
-    assert len(shipper.uploaded) == epochs == site.MUCH_LONGER * 2 + goes
+    assert len(shipper.uploaded) == epochs == layer_shipper.MUCH_LONGER * 2 + goes
     assert shipper.step() == goes
 
 

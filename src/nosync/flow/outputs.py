@@ -1,6 +1,6 @@
 """Whether what a view, a preview or a sink is given can be one, and a query can go to its sink: found out when it is declared."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -42,8 +42,8 @@ def check_preview(query: Any, rows: int) -> None:
 
 def check_no_cycle(sources: Mapping[str, BoundSource], sinks: Mapping[str, BoundSink], home: str | Path) -> None:
     """Whether no source would read what the flow itself writes, as input without end."""
-    written = {"the home": (str(Path(home).expanduser().absolute() / "layers"),)}
-    written |= {f'sink "{name}"': tuple(sink.addresses()) for name, sink in sinks.items()}
+    written: dict[str, Sequence[str]] = {"the home": (str(Path(home).expanduser().absolute() / "layers"),)}
+    written |= {f'sink "{name}"': sink.addresses() for name, sink in sinks.items()}
     for name, source in sources.items():
         for what, addresses in written.items():
             found = next((address for address in addresses if source.would_read(address)), None)

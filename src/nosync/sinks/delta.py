@@ -61,7 +61,7 @@ class DeltaTarget:
     def __init__(self, address: str) -> None:
         self.what = f'Delta table "{address}"'
         self.lake = Lake(address, self.what)
-        self.addresses = address, f"{address}/part-0.parquet"
+        self.addresses: Sequence[str] = (address, f"{address}/part-0.parquet")
         self.files: DeltaFiles | None = None
         self._checked = 0  # the version up to which all is known to be ours, or harmless
 

@@ -54,7 +54,7 @@ class IcebergTarget:
     def __init__(self, catalog: str | Mapping[str, str], name: str) -> None:
         self.what = f'Iceberg table "{name}"'
         self.lake = IcebergTable(catalog, name, self.what)
-        self.addresses = (self.lake.address,)
+        self.addresses: Sequence[str] = (self.lake.address,)
         self.schema = pa.schema([])
         self.file_bytes = FILE_BYTES
         self._files: dict[str, Any] = {}

@@ -31,7 +31,8 @@ from nosync.model.watermark import History, newest, nothing_seen
 from nosync.spark.empty import empty_result
 from nosync.spark.event_time import late_counts, observed, seen_times, stamped, time_of
 from nosync.spark.failure import Job, explain
-from nosync.spark.job import EpochJob, JobContext
+from nosync.spark.job import EpochJob
+from nosync.spark.job_context import JobContext
 from nosync.spark.narrow import NarrowJob
 from nosync.spark.receipts import Receipt, agreed, clear
 from nosync.spark.session import EPOCH_POOL, flow_session, set_shards

@@ -13,7 +13,7 @@ from nosync.graph.graph import Graph
 from nosync.graph.nodes import Node
 from nosync.graph.readers import Readers
 from nosync.spark.failure import InTask
-from nosync.spark.job import JobContext
+from nosync.spark.job_context import JobContext
 from nosync.spark.session import narrow_session
 from nosync.spark.waves import Waves
 
