@@ -19,7 +19,8 @@ from nosync.model.watermark import nothing_seen
 from nosync.recovery.plan import Shape
 from nosync.recovery.restore import Recovered, unreported
 from nosync.runtime.change import difference
-from nosync.runtime.takeover import ProgramChange, Taking
+from nosync.runtime.rebuilding import ProgramChange
+from nosync.runtime.takeover import Taking
 
 from .history import History
 from .life import Life

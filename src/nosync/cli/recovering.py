@@ -9,7 +9,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from nosync.cli.output import size
 from nosync.model.status import Recovery, Status
 from nosync.recovery.restore import Recovered
-from nosync.runtime.takeover import Takeover
+from nosync.runtime.takeover import Takeover, taken_over
 
 
 class Recovering(Protocol):
@@ -24,13 +24,15 @@ class Recovering(Protocol):
 
 
 class RecoveryDisplay:
-    """Looks at a run until it has recovered. The bar and its lines go to stderr; the summary too where stdout is for programs."""
+    """Looks at a run until it has recovered, and what is new in its program has joined. The bar and its lines go to stderr; the summary too
+    where stdout is for programs.
+    """
 
     def __init__(self, run: Recovering, screen: Console, summary_to_stderr: bool, quiet: bool = False) -> None:
         self._run, self._screen, self._to_stderr, self._quiet = run, screen, summary_to_stderr, quiet
         self._bar: tuple[Progress, TaskID] | None = None
         self._shown: Recovery | None = None
-        self._over = False
+        self._recovered = self._over = False
 
     def look(self) -> None:
         """Called again and again."""
@@ -40,16 +42,31 @@ class RecoveryDisplay:
         if status.phase in ("starting", "recovering"):
             self._show(status.recovery)
             return
-        self.close()
+        self._end_bar()
         if status.phase == "failed" or self._quiet:
+            self._over = True
             return
-        for line in filter(None, (in_words(self._run.recovered), taken_over(self._run.takeover))):
-            click.echo(line, err=self._to_stderr)
+        if not self._recovered:
+            self._recovered = True
+            self._say(in_words(self._run.recovered))
+        if status.recovery is None:
+            self._over = True
+            self._say(taken_over(self._run.takeover))
+        elif not self._screen.is_terminal:  # there the live table says it
+            self._show(status.recovery)
 
     def close(self) -> None:
         self._over = True
+        self._end_bar()
+
+    def _say(self, line: str) -> None:
+        if line:
+            click.echo(line, err=self._to_stderr)
+
+    def _end_bar(self) -> None:
         if self._bar is not None:
             self._bar[0].stop()
+            self._bar = None
 
     def _show(self, recovery: Recovery | None) -> None:
         if recovery is None or not recovery.shards:
@@ -85,9 +102,3 @@ def in_words(recovered: Recovered) -> str:
         done.append(f"{', '.join(recovered.different)} came out differently than before: a function or source is not deterministic")
     return f"recovered to epoch {recovered.epoch}: {', '.join(done)}" if done else ""
 
-
-def taken_over(takeover: Takeover) -> str:
-    """What became of the state of a changed program, in one line; empty where it was the same."""
-    kinds = (("rebuilt", takeover.rebuilt), ("begun empty", takeover.emptied), ("dropped", takeover.dropped), ("kept", takeover.kept))
-    done = [f"{', '.join(names)} {kind}" for kind, names in kinds if names]
-    return f"the program has changed at epoch {takeover.epoch}: {'; '.join(done)}" if takeover.epoch else ""

@@ -87,6 +87,7 @@ class Upkeep:
         self.looked_at = clock()
         self.leases = Leases(disk, self.now)
         self.compactor = Compactor(journal, disk, remote, self.host, self.layers, self.may_go, self.leases.oldest, verify)
+        self.keeps_all = False  # somebody reads the past, and makes layers that no record names yet
         self.sweepers = [Sweeper(journal, store, self.unnamed_may_go, self.leases.oldest) for store in (disk, remote) if store is not None]
 
     def _build_tiers(self, wanted: Mapping[Failure, Tier], uploader: Uploader | None) -> None:
@@ -166,6 +167,8 @@ class Upkeep:
         if self.layers is not None:
             self.layers.patience = min(self.patience, STOOD_BY_SECONDS) if self.stood_by() else self.patience
         self._note_reached()
+        if self.keeps_all:
+            return _each([self._keep_pace] * due + [self._look])
         self._thin()
         everywhere = RecordNumber(boundary(self.journal.number, record_holds(self.standings())))
         if self.journal.image.epoch >= self.looked + LOOK_EPOCHS:
@@ -227,6 +230,8 @@ class Upkeep:
 
     def look_for_orphans(self) -> int:
         """Files of layers that no record names, or none any more."""
+        if self.keeps_all:
+            return 0
         image, self.looked = self.journal.snapshot()[0], self.journal.image.epoch
         return sum(sweeper.look(image) for sweeper in self.sweepers)
 

@@ -17,7 +17,8 @@ from nosync.model.identifiers import Epoch
 from nosync.model.picture import Box, Picture
 from nosync.runtime.change import Difference, OnChange, base, check_same_flow, check_settings
 from nosync.runtime.program import Program
-from nosync.runtime.takeover import ProgramChange, check_possible
+from nosync.runtime.rebuilding import ProgramChange
+from nosync.runtime.takeover import check_possible
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,8 @@ def _choices(change: ProgramChange, image: Image) -> dict[str, str]:
         return {}
     names = ", ".join(dict.fromkeys(base(name) for name in found.fresh)) or "nothing"
     of = f" of {', '.join(sorted(change.sources))}" if change.sources else ""
-    rebuilt = f"computes {names} from the input{of} of epochs 1 to {image.epoch} before the next epoch"
+    meanwhile = "while the rest goes on" if change.only_adds else "before the next epoch"
+    rebuilt = f"computes {names} from the input{of} of epochs 1 to {image.epoch} {meanwhile}"
     emptied = f"lets {names} begin empty with epoch {image.epoch + 1}"
     said = {"rebuild": rebuilt, "discard": emptied} if found.fresh else {"rebuild": "drops what is gone", "discard": "drops what is gone"}
     choices: tuple[OnChange, ...] = ("rebuild", "discard")

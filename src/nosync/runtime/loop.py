@@ -16,12 +16,14 @@ from nosync.model.events import Event, Kind
 from nosync.model.progress import Progress
 from nosync.model.status import Live, Phase, Recovery
 from nosync.observe.news import PROGRESS, logger
+from nosync.runtime.joining import Joining
 from nosync.runtime.listening import Listeners
 from nosync.runtime.opener import Opener
 from nosync.runtime.pacing import Pacing
 from nosync.runtime.reporting import Reporter, ended
 from nosync.runtime.starting import Starting, facts_of
 from nosync.runtime.stepping import Stepping
+from nosync.runtime.takeover import taken_over
 from nosync.runtime.trigger import Trigger
 
 IDLE_SECONDS = 0.01
@@ -69,8 +71,25 @@ class Loop:
         tiers, sinks = (tuple(upkeep.standings()), dict(upkeep.releaser.delivered)) if upkeep else ((), {})
         estimate, troubles = upkeep.estimate if upkeep else None, self.starting.troubles.all()
         standbys, next_at = self.starting.leading.standbys, upkeep.releaser.next_at() if upkeep else {}
-        facts = self.phase, self.message, tiers, sinks, troubles, self.recovery, estimate, standbys, next_at
+        joining = self.joining
+        recovery = joining.progress if joining is not None else self.recovery
+        message = f"{self.message}; {recovery}" if joining is not None and self.phase == "running" else self.message
+        facts = self.phase, message, tiers, sinks, troubles, recovery, estimate, standbys, next_at
         return Live(self.starting.run, *facts)
+
+    @property
+    def joining(self) -> Joining | None:
+        """What has yet to join the epochs of this run."""
+        return self.stepping.joining if self.stepping is not None else None
+
+    def joined(self) -> Stepping:
+        """Waits until all of the program takes part in the epochs; raises why it never will."""
+        stepping = self.ready()
+        self.wait_for(lambda: stepping.joining is None or not self.active)
+        if stepping.joining is not None:
+            words = "the run was stopped before what is new in the program had its past"
+            raise self.error or Conflict(words, hint='Start the flow again, with on_change="rebuild".')
+        return stepping
 
     def ready(self) -> Stepping:
         """Waits until the state is together; raises why it never will be."""
@@ -78,6 +97,11 @@ class Loop:
         if self.stepping is None:
             raise self.error or Conflict("the run was stopped before it had recovered", hint="Start the flow again.")
         return self.stepping
+
+    def having(self, view: str) -> Stepping:
+        """Waits until the home has the view's past, where it was added to the program."""
+        stepping = self.ready()
+        return self.joined() if stepping.lacks(view) else stepping
 
     def wait_for(self, condition: Callable[[], bool], seconds: float | None = None) -> bool:
         with self.changed:
@@ -118,6 +142,9 @@ class Loop:
     def _recover(self) -> tuple[Stepping, Opener]:
         self.phase = "recovering"
         stepping = self.starting.recover(self._report)
+        if stepping.joining is not None:
+            self.log.info("%s; the rest goes on meanwhile", stepping.joining.progress)
+            stepping.joining.start()
         tending = Tending(stepping.journal, stepping.upkeep, self._end)
         opener = Opener(stepping.epochs, stepping.troubles)
         with self.changed:
@@ -155,13 +182,14 @@ class Loop:
             return True
         if not self.message.startswith("Stalled"):
             self.message = "Processing"
+        waited_for = stepping.joining
         if self.pacing is not None:  # which opens each epoch as late as it can
             done = self._paced(stepping, self.pacing)
         else:
             done = stepping.step(opener)
         with self.changed:
             if done is None:
-                self.idle_rounds += 1
+                self.idle_rounds += waited_for is None
                 self.message = IDLE
             else:
                 self.progress.append(done)
@@ -172,7 +200,9 @@ class Loop:
         elif not self.idle_reported:
             self._tell("idle")
         self.idle_reported = done is None
-        return done is not None
+        if waited_for is not None and stepping.joining is None:
+            self.log.info("%s", taken_over(stepping.takeover), extra=PROGRESS)
+        return done is not None or waited_for is not None
 
     def _paced(self, stepping: Stepping, pacing: Pacing) -> Progress | None:
         pacing.begin()
@@ -238,6 +268,8 @@ class Loop:
                 closing.callback(self._acknowledge, self.stepping)
                 closing.callback(self.tending.stop)
                 closing.callback(self.opener.stop)
+                if self.stepping.joining is not None:
+                    self.stepping.joining.stop()
                 closing.callback(self.stepping.close)  # a copy under way is given up, and nobody waits for it
             if self.tending is not None and self.error is None:
                 self.phase, self.message = "stopping", "Stopping"

@@ -1,6 +1,6 @@
 """What a flow says, ready to run: its graph and its sources. Made by `Flow`, run by `Run`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -10,6 +10,7 @@ from nosync.graph.copying import copied
 from nosync.graph.graph import Graph
 from nosync.graph.nodes import Node, SourceNode, ViewNode
 from nosync.graph.operators import Operator
+from nosync.graph.part import without
 from nosync.graph.picture import boxes_of
 from nosync.graph.timed import timed_traces
 from nosync.graph.traces import computed_from, feeders, is_recorded, records, stepwise, traces_of, unrepeatable
@@ -30,7 +31,7 @@ from nosync.model.shards import shard_ranges
 from nosync.model.sink import BoundSink, Promise
 from nosync.recovery.plan import Shape
 from nosync.runtime.change import OtherSettings, difference, names_for
-from nosync.runtime.takeover import ProgramChange
+from nosync.runtime.rebuilding import ProgramChange
 from nosync.spark.settings import settings_of
 
 
@@ -109,6 +110,11 @@ class Program:
             recorded=tuple(node.name for node in upstream_of_them if isinstance(node, Operator) and is_recorded(node)),
             bare=tuple(name_of(node) for node in fresh if old.origin and reads_past(node, old.imported)),
         )  # fmt: skip
+
+    def without(self, traces: Container[TraceName]) -> "Program | None":
+        """The program without what keeps these traces; None where other parts of it are computed from that."""
+        part = without(self.graph, traces)
+        return None if part is None else replace(self, graph=part)
 
     def picture(self) -> Picture:
         """What `explain` prints."""

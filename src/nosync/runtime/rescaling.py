@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from nosync.journal.entries import Rescaled
 from nosync.journal.journal import Journal
-from nosync.model.errors import Invalid
+from nosync.model.errors import Conflict, Invalid
 from nosync.model.identifiers import Epoch
 from nosync.model.scaling import WINDOW, Load, Scaling
 from nosync.model.shards import POSSIBLE_SHARDS
@@ -35,6 +35,7 @@ class Rescaling:
     def __init__(self, journal: Journal, engine: SparkEngine, scaling: Scaling, clock: Callable[[], float]) -> None:
         self.journal, self.engine, self.scaling, self.clock = journal, engine, scaling, clock
         self.boundary = threading.Lock()
+        self.held = ""  # why there may be no other shards now
         self._asked: int | None = None
         self._rows: deque[int] = deque(maxlen=WINDOW)
 
@@ -44,6 +45,8 @@ class Rescaling:
 
     def ask(self, shards: int) -> Epoch:
         """Rescales before the next epoch, whoever comes first: the caller, once the epoch under way is done, or the stream."""
+        if self.held:
+            raise Conflict(f"other shards have to wait: {self.held}", hint="Call run.rescale again once run.takeover has come back.")
         self._asked = shards
         with self.boundary:
             self.carry_out()
@@ -51,6 +54,8 @@ class Rescaling:
 
     def carry_out(self) -> None:
         """Does what was asked for. Called between epochs, by whoever holds the boundary."""
+        if self.held:
+            return
         shards, self._asked = self._asked, None
         if shards is not None and shards != self.shards:
             rescale(self.journal, shards, self.clock())

@@ -63,7 +63,7 @@ class Run:
             refuse_remote_at_home(home, durability.remote)
         remote = open_remote(durability.remote) if durability.remote else None
         detached = durability.detached
-        start = partial(begin, program, home, shards, remote, on_change=on_change, detached=detached, leads=True)
+        start = partial(begin, program, home, shards, remote, on_change=on_change, detached=detached, leads=True, joins=True)
         self._starting = stand_by(start, program, home, shards, remote, on_change, detached) if durability.standby else start()
         self._program = self._starting.program
         self._loop = Loop(self._starting, trigger)
@@ -98,7 +98,6 @@ class Run:
     @property
     def safe(self) -> dict[str, Epoch]:
         """By kind of failure (`process`, `host` and, with a remote, `site`), the newest epoch that survives it. Waits for recovery.
-
         >>> run.safe["process"]
         1
         """
@@ -112,7 +111,7 @@ class Run:
     @property
     def takeover(self) -> Takeover:
         """What became of the state when a changed program took it over; empty where the program was the same. Waits for it."""
-        return self._loop.ready().takeover
+        return self._loop.joined().takeover
 
     def __repr__(self) -> str:
         return f"Run of {status_in_a_line(self.status, str(self._starting.home))}"
@@ -148,7 +147,6 @@ class Run:
     @property
     def lastProgress(self) -> Progress | None:  # noqa: N802 (PySpark's name)
         """What the newest epoch did.
-
         >>> run.lastProgress.numInputRows
         1
         """
@@ -165,7 +163,6 @@ class Run:
 
     def exception(self) -> NosyncError | None:
         """Why the run ended, if it failed.
-
         >>> run.exception() is None
         True
         """
@@ -189,7 +186,7 @@ class Run:
         <BLANKLINE>
         """
         known_view(self._program, name)
-        return view_of(self._program, self._loop.ready(), name, at)
+        return view_of(self._program, self._loop.having(name), name, at)
 
     def changes(self, name: str, since: At = None, until: At = None) -> DataFrame:
         """What the epochs after `since` (else all) up to `until` (else the newest) have added to a view and taken from it: its columns with
@@ -197,7 +194,7 @@ class Run:
         >>> run.changes("spend").select("user", "spent", "_epoch", "_diff").collect()
         [Row(user='ann', spent=3.5, _epoch=1, _diff=1)]
         """
-        return changes_of(self._program, self._loop.ready(), name, since, until)
+        return changes_of(self._program, self._loop.having(name), name, since, until)
 
     def why(self, name: str, at: At = None, most: int = 100, **values: Any) -> Why:
         """What the rows of a view with these values come from: epochs, slices of sources, and at most `most` input rows of each source, as
@@ -207,6 +204,7 @@ class Run:
         """
         if most < 1:
             raise Invalid(f"run.why: most={most} would show no row", hint="Pass 1 or more.")
+        self._loop.having(name)
         home = self._opened()
         epoch = home.resolve(at)
         return why(self._program, self._starting.engine, home, name, values, home.epoch if epoch is None else epoch, most)
@@ -240,7 +238,11 @@ class Run:
         return journal.image.pins[name]
 
     def unpin(self, name: str) -> None:
-        """The epoch of this pin is held by nothing but `keep` from here on."""
+        """The epoch of this pin is held by nothing but `keep` from here on.
+        >>> run.pin("mine")
+        1
+        >>> run.unpin("mine")
+        """
         unpin(self._loop.ready().journal, name)
 
     @property
@@ -262,7 +264,11 @@ class Run:
         return stepping.rescaling.ask(shards)
 
     def explain(self, *, svg: str | Path | None = None) -> None:
-        """Prints the graph as `flow.explain` does, with rows, layers, bytes and milliseconds of each state. `svg`: a file for a drawing."""
+        """Prints the graph as `flow.explain` does, with rows, layers, bytes and milliseconds of each state. `svg`: a file for a drawing.
+        >>> run.explain()
+        Flow "shop"
+        ...
+        """
         picture, stepping = self._program.picture(), self._loop.ready()
         with stepping.journal.lock:
             figures = figures_of(picture, stepping.image, self.recentProgress)
@@ -308,6 +314,8 @@ class Run:
         """Ends the run after the epoch under way. The flow can be started again on the same home.
 
         Called by one of the run's own threads, such as a sink's function, it asks for the end and comes back at once.
+        >>> run = flow.start("state/shop again")
+        >>> run.stop()
         """
         self._loop.ask_to_stop()
         if not self._loop.owns(threading.current_thread()):

@@ -34,12 +34,14 @@ from nosync.recovery.survey import doubtful
 from nosync.recovery.suspicion import cleared, suspected
 from nosync.runtime.change import OnChange, check_choice, check_same_flow, check_settings
 from nosync.runtime.epochs import Clock
+from nosync.runtime.joining import Joining
 from nosync.runtime.outlet import LayerOutlet
 from nosync.runtime.program import Program, marks_of
+from nosync.runtime.rebuilding import ProgramChange
 from nosync.runtime.reporting import failing_start
 from nosync.runtime.rescaling import rescale
 from nosync.runtime.stepping import Stepping
-from nosync.runtime.takeover import ProgramChange, Takeover, Taking, check_possible
+from nosync.runtime.takeover import Takeover, Taking, check_possible
 from nosync.runtime.unshared_home import UnsharedHome, check_unshared, is_unshared, serve_layers
 from nosync.spark.engine import WIDE_BYTES, SparkEngine
 from nosync.state.private import make_folder
@@ -59,11 +61,12 @@ def begin(
     detached: bool = False,
     follows: int | None = None,
     leads: bool = False,
+    joins: bool = False,
 ) -> "Starting":
     """Checks, fences every other run of the flow, and declares the program. Sources and sinks are open then.
 
     `follows`: the run stood by for one of that generation. `Conflict` where another has followed it already. `leads`: those who stand by
-    hear of it from here on, until `Starting.leading` is stopped.
+    hear of it from here on, until `Starting.leading` is stopped. `joins`: what is only added to the program may come when epochs go on.
     """
     disk = disk or LocalDisk(home.absolute())
     runner = this_process(clock())
@@ -79,9 +82,11 @@ def begin(
         lost_under = policy_before(journal.image.declared, program.policy)
         program, shards, change = _declare(program, journal, shards, on_change, clock)
         engine = SparkEngine(program, str(home), journal.run, shards, wide_bytes)
+        part = part_before(program, journal, change) if joins and not (unshared or following) and on_change == "rebuild" else None
+        first = SparkEngine(part, str(home), journal.run, shards, wide_bytes) if part is not None else None
         starting = Starting(
             program, home, disk, remote, journal, engine, runner.boot, change, on_change, lost_under, clock, troubles, leading,
-            executors_unasked=following,
+            executors_unasked=following, first=first,
         )  # fmt: skip
         starting.start_sources()
         starting.open_sinks()
@@ -155,10 +160,26 @@ def _declare(
     return program, declaration.shards, None
 
 
+def part_before(program: Program, journal: Journal, change: ProgramChange | None) -> Program | None:
+    """What the home has the state of, declared, where the program only adds views to that; else None."""
+    before = journal.image.declared
+    part = program.without(change.targets) if before is not None and change is not None and change.only_adds else None
+    if before is None or change is None or part is None:
+        return None
+    rest = part.change(before, change.declaration.shards)
+    if rest.difference or rest.declaration.settings != before.settings:
+        return None
+    declaration = replace(rest.declaration, policy=before.policy)
+    if declaration != before:
+        journal.append(declaration)
+    return part
+
+
 @dataclass
 class Starting:
     """A run that is fenced and declared, and has yet to put its state together. `lost_under`: how the state was protected until now.
-    `executors_unasked`: it followed a run that may hold every core, which it gives back only once it is fenced.
+    `executors_unasked`: it followed a run that may hold every core, which it gives back only once it is fenced. `first`: what computes
+    epochs until what is new in the program has joined (see `joining`).
     """
 
     program: Program
@@ -176,6 +197,7 @@ class Starting:
     leading: Leading
     executors_unasked: bool = False
     unshared: UnsharedHome | None = None
+    first: SparkEngine | None = None
 
     @property
     def run(self) -> str:
@@ -209,12 +231,16 @@ class Starting:
         if recovered.rolled_back:
             self.start_sources()
         taking = Taking(self.journal, self.disk, self.remote, self.engine, report, self.engine)
-        takeover = taking.take_over(self.change, self.on_change) if self.change else Takeover()
+        takeover, joining = Takeover(), None
+        if self.change is not None and self.first is not None:
+            joining = Joining(self.change, taking, self.journal, self.engine, self.troubles)
+        elif self.change is not None:
+            takeover = taking.take_over(self.change, self.on_change)
         self._declare_policy()
         self._declare_keep()
         return Stepping(
-            self.program, self.home, self.disk, self.remote, self.journal, self.engine, self.outlet, self.troubles,
-            recovered, takeover, self.clock, lambda: bool(self.leading.standbys), self.unshared,
+            self.program, self.home, self.disk, self.remote, self.journal, self.first or self.engine, self.outlet, self.troubles,
+            recovered, takeover, self.clock, lambda: bool(self.leading.standbys), self.unshared, joining,
         )  # fmt: skip
 
     def _declare_policy(self) -> None:

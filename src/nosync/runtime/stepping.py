@@ -29,6 +29,7 @@ from nosync.peers.arrivals import Arrivals
 from nosync.recovery.check import is_whole
 from nosync.recovery.restore import Recovered, recover
 from nosync.runtime.epochs import Clock, Epochs
+from nosync.runtime.joining import Joining
 from nosync.runtime.mending import Mending
 from nosync.runtime.outlet import LayerOutlet
 from nosync.runtime.program import Program, marks_of
@@ -46,7 +47,9 @@ NOTHING_MERGED = NO_RECORD, NO_EPOCH
 
 @dataclass
 class Stepping:
-    """Made by `Starting.recover`. `recovered` and `takeover` say what that took. `slices`: what the last epoch had of each source."""
+    """Made by `Starting.recover`. `recovered` and `takeover` say what that took. `slices`: what the last epoch had of each source. What is
+    `joining` is in `program` already, but not in the epochs that `engine` computes.
+    """
 
     program: Program
     home: Path
@@ -61,6 +64,7 @@ class Stepping:
     clock: Clock
     stood_by: Callable[[], bool]
     unshared: UnsharedHome | None = None
+    joining: Joining | None = None
 
     def __post_init__(self) -> None:
         program, graph = self.program, self.program.graph
@@ -82,6 +86,8 @@ class Stepping:
             self.mending = Mending(self.journal, self.arrivals, self._recover, lambda: self.merger.finish(self._merged))
             self.outlet.sharing, self.outlet.arrived = self.sharing, self.arrivals.catch_up
         self.rescaling = Rescaling(self.journal, self.engine, program.scaling, self.clock)
+        if self.joining is not None:
+            self.upkeep.keeps_all, self.rescaling.held = True, "what is new in the program gets its past"
         self._merge_from, self._merged_at = 0.0, NOTHING_MERGED  # in that state there was nothing to merge
         self._opened_at, self._newest_bytes = 0.0, NewestBytes()
         self.slices: dict[str, Slice] = {}
@@ -107,6 +113,7 @@ class Stepping:
         """One epoch if there is input (or one left unfinished), and its progress; None when there is nothing to do."""
         with self.rescaling.boundary:
             self.rescaling.carry_out()
+            self._join()
             if self.mending is None:
                 return self._step(around)
             self.mending.step()
@@ -131,6 +138,20 @@ class Stepping:
         since, self._opened_at = self._opened_at, step.opened.at
         lags = {name: found for name in step.opened.slices if (found := self.program.sources[name].lag())}
         return progress(step, millis, self.image, self.run, self.upkeep, delays, since, lags, self._newest_bytes.of(self.image))
+
+    def _join(self) -> None:
+        """What was added to the program takes part in the next epoch, if it has its past by now."""
+        if self.joining is None or (found := self.joining.step()) is None:
+            return
+        self.takeover, self.engine = found, self.joining.engine
+        self.epochs.engine = self.rescaling.engine = self.engine
+        self.upkeep.keeps_all, self.rescaling.held, self.upkeep.reported = False, "", NO_EPOCH
+        self.joining = None
+
+    def lacks(self, view: str) -> bool:
+        """Whether the view has yet to join."""
+        joining, node = self.joining, self.program.graph.views.get(view)
+        return joining is not None and node is not None and node.trace in joining.change.targets
 
     @property
     def shards(self) -> int:

@@ -1,50 +1,23 @@
 """A changed program takes over: what is new or changed is rebuilt from all input, or begins empty; the rest keeps its state.
 
 Promise: until the one record that says so is there, the home belongs to the program before; a crash or a failing query leaves it at that.
-Rebuilding goes the way of recovery: all epochs as one job that writes the traces wanted and no other (epoch by epoch where that matters).
+Where something is only added, the rest goes on meanwhile (see `joining`).
 """
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
 
-from nosync.journal.entries import Declared, Opened, TakenOver
-from nosync.journal.image import RECENT, Image
+from nosync.journal.entries import TakenOver
+from nosync.journal.image import Image
 from nosync.journal.journal import Journal
-from nosync.journal.past import TieredReader, openings
-from nosync.model.engine import CoversOf, Engine, Targets
-from nosync.model.errors import Corrupt, Invalid
-from nosync.model.hash_range import HashRange
-from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName
-from nosync.model.layers import LayerInfo
-from nosync.model.status import Recovery
+from nosync.model.engine import Engine
+from nosync.model.errors import Invalid
+from nosync.model.identifiers import NO_EPOCH, Epoch
 from nosync.model.store import Disk, Remote
-from nosync.model.watermark import newest
 from nosync.recovery.restore import Report
-from nosync.runtime.change import Difference, OnChange, base
-from nosync.runtime.job_progress import Watched, reporting
-from nosync.state.cover import cover
+from nosync.runtime.change import OnChange, base
+from nosync.runtime.job_progress import Watched
+from nosync.runtime.rebuilding import ProgramChange, Rebuild
 from nosync.tiers.host import HostTier
-
-
-@dataclass(frozen=True)
-class ProgramChange:
-    """A program that is to take over. `targets` are the traces and shards without state, `upstream` those and all they are computed from;
-    `sources` feed them, `sinks` are those without a past. `doubts` say why operators cannot begin empty, `recorded` ones of `upstream`
-    cannot be computed again, `bare` ones without the input from before the flow's state was imported.
-    """
-
-    declaration: Declared
-    difference: Difference
-    targets: Targets
-    upstream: Targets
-    sources: frozenset[str]
-    sinks: tuple[str, ...]
-    stepwise: bool
-    doubts: Mapping[str, str]
-    recorded: tuple[str, ...] = ()
-    bare: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,6 +29,13 @@ class Takeover:
     rebuilt: tuple[str, ...] = ()
     emptied: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+
+
+def taken_over(takeover: Takeover) -> str:
+    """What became of the state of a changed program, in one line; empty where it was the same."""
+    kinds = (("rebuilt", takeover.rebuilt), ("begun empty", takeover.emptied), ("dropped", takeover.dropped), ("kept", takeover.kept))
+    done = [f"{', '.join(names)} {kind}" for kind, names in kinds if names]
+    return f"the program has changed at epoch {takeover.epoch}: {'; '.join(done)}" if takeover.epoch else ""
 
 
 def check_possible(change: ProgramChange, on_change: OnChange, image: Image) -> None:
@@ -103,57 +83,26 @@ class Taking:
     watched: Watched | None = None
 
     def take_over(self, change: ProgramChange, on_change: OnChange) -> Takeover:
+        """At once: nothing else is computed meanwhile."""
+        if on_change != "rebuild" or not change.targets:
+            return self.record(change, on_change, None)
+        rebuild = self.rebuild(change)
+        rebuild.go_on()
+        return self.record(change, on_change, rebuild)
+
+    def rebuild(self, change: ProgramChange) -> Rebuild:
+        return Rebuild(change, self.journal, self.disk, self.remote, self.engine, self.report, self.watched)
+
+    def record(self, change: ProgramChange, on_change: OnChange, rebuild: Rebuild | None) -> Takeover:
+        """The program takes over behind the newest epoch, as far as which a rebuild has come."""
         epoch, found = self.journal.image.epoch, change.difference
-        rebuilding = on_change == "rebuild" and bool(change.targets)
-        layers, seen = self._rebuilt(change, epoch) if rebuilding else ((), [])
+        layers, seen = (rebuild.layers, rebuild.times) if rebuild is not None else ((), [])
         host = HostTier(self.journal, self.disk)
         host.step()  # no restart of the host may lead back behind this
         first = Epoch(1) if change.stepwise else epoch
-        begun = dict.fromkeys(change.targets, first if rebuilding else epoch + 1)
-        released = dict.fromkeys(change.sinks, first - 1 if rebuilding else epoch)
-        self.journal.append(change.declaration, TakenOver(epoch, layers, begun, not rebuilding, released, seen))
+        begun = dict.fromkeys(change.targets, first if rebuild is not None else epoch + 1)
+        released = dict.fromkeys(change.sinks, first - 1 if rebuild is not None else epoch)
+        self.journal.append(change.declaration, TakenOver(epoch, layers, begun, rebuild is None, released, seen))
         host.step()  # nor make it undone once a sink has something of it
         fresh = found.fresh
-        return Takeover(epoch, found.kept, fresh if rebuilding else (), () if rebuilding else fresh, found.gone)
-
-    def _rebuilt(self, change: ProgramChange, epoch: Epoch) -> tuple[tuple[LayerInfo, ...], list[tuple[Epoch, dict[str, int]]]]:
-        """The layers of all epochs up to this one, of the traces that the change asks for, and the event times of the last."""
-        names = ", ".join(base(name) for name in change.difference.fresh)
-        self._report(change, f"rebuilding {names} from epochs 1 to {epoch}")
-        reader = TieredReader(self.disk, self.remote)
-        known = [entry for entry in openings(reader, self.journal.base, self.journal.after(self.journal.base)) if entry.epoch <= epoch]
-        self._fetch(known)
-        if not change.stepwise:
-            with self._watching(change, names, epoch):
-                return self.engine.compute(known, lambda trace: {}, change.targets).layers, []
-        made: list[LayerInfo] = []
-        seen: dict[Epoch, dict[str, int]] = {NO_EPOCH: {}}  # after each epoch
-        for entry in known:
-            self._report(change, f"rebuilding {names}, epoch {entry.epoch} of {epoch}", entry.epoch - 1, epoch)
-            outcome = self.engine.compute([entry], _as_of(made, entry.epoch - 1), change.upstream, lambda epoch: seen.get(epoch - 1, {}))
-            made += outcome.layers
-            seen[entry.epoch] = newest(seen[entry.epoch - 1], outcome.seen)
-        times = [(number, found) for number, found in seen.items() if found]
-        return tuple(layer for layer in made if layer.trace in change.targets), times[-RECENT:]
-
-    def _report(self, change: ProgramChange, what: str, done: int = 0, tasks: int = 0) -> None:
-        self.report(Recovery(what, shards=sum(map(len, change.targets.values())), tasks_done=done, tasks=tasks))
-
-    def _watching(self, change: ProgramChange, names: str, epoch: Epoch) -> AbstractContextManager[None]:
-        """One job for all epochs may take long: it says how far it is, and is given up when the run shall stop."""
-        what = f"rebuilding {names} from epochs 1 to {epoch}"
-        return reporting(self.watched, partial(self._report, change, what)) if self.watched is not None else nullcontext()
-
-    def _fetch(self, entries: Sequence[Opened]) -> None:
-        """Input of ours that a lost disk took along."""
-        for name in (name for entry in entries for name in entry.files):
-            if not self.disk.exists(name) and (self.remote is None or not self.remote.download(name, self.disk)):
-                raise Corrupt(f'input "{name}" is gone', hint='Pass on_change="discard", or put it back.')
-
-
-def _as_of(made: Sequence[LayerInfo], epoch: Epoch) -> CoversOf:
-    """Covers from what was made so far."""
-    made_in: dict[TraceName, dict[HashRange, list[LayerInfo]]] = {}
-    for layer in made:
-        made_in.setdefault(layer.trace, {}).setdefault(layer.range, []).append(layer)
-    return lambda trace: {held: cover(layers, epoch) for held, layers in made_in.get(trace, {}).items()}
+        return Takeover(epoch, found.kept, fresh if rebuild is not None else (), () if rebuild is not None else fresh, found.gone)

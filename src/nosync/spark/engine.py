@@ -39,6 +39,7 @@ from nosync.spark.session import EPOCH_POOL, flow_session, set_shards
 from nosync.spark.ways import SETTING, Way, Ways, rows_of
 from nosync.state.layer import write_layer
 
+REST_POOL = "default"  # of Spark
 NAMED = 5  # views, in Spark's UI
 WIDE_BYTES = 1 << 20
 ChangesBySource = dict[str, Callable[[], DataFrame]]
@@ -64,6 +65,8 @@ class SparkEngine:
 
     def __init__(self, program: EngineProgram, home: str, run: str, shards: int, wide_bytes: int = WIDE_BYTES) -> None:
         self.program, self.wide_bytes = program, wide_bytes
+        self.group = job_group(program.name)
+        self.pool = EPOCH_POOL
         self.session = flow_session(program.spark, shards)
         graph = program.graph
         empties = {
@@ -148,7 +151,7 @@ class SparkEngine:
         return {name: found for name, found in slices.items() if found}
 
     def _compute(self, openings: Sequence[Opened], covers: CoversOf, targets: Targets | None, seen: History) -> Outcome:
-        self.session.sparkContext.setLocalProperty("spark.scheduler.pool", EPOCH_POOL)
+        self.session.sparkContext.setLocalProperty("spark.scheduler.pool", self.pool)
         self._describe(openings, targets)
         sources, taken = self.program.sources, self._taken(openings)
         began = time.perf_counter()
@@ -228,16 +231,20 @@ class SparkEngine:
         job = Job(openings[0].epoch, openings[-1].epoch, tuple(sorted(targets or ())))
         names = [*self.program.graph.views, *self.program.graph.sinks]
         views = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
-        self.session.sparkContext.setJobGroup(self._group, f"{self.program.name}, {job}: {views}")
+        self.session.sparkContext.setJobGroup(self.group, f"{self.program.name}, {job}: {views}")
 
-    @property
-    def _group(self) -> str:
-        return job_group(self.program.name)
+    def yield_to_epochs(self, what: str) -> None:
+        """From here on its jobs get the cores that the epochs of another engine leave idle, and are known apart from those."""
+        self.group, self.pool = f"{job_group(self.program.name)}, {what}", REST_POOL
+
+    def lead(self) -> None:
+        """Its jobs are the epochs from here on."""
+        self.group, self.pool = job_group(self.program.name), EPOCH_POOL
 
     def tasks(self) -> tuple[int, int]:
         """How many tasks of the job that is running now are done, of how many. May be asked from any thread."""
         tracker = self.session.sparkContext.statusTracker()
-        jobs = [found for job in tracker.getJobIdsForGroup(self._group) if (found := tracker.getJobInfo(job)) and found.status == "RUNNING"]
+        jobs = [found for job in tracker.getJobIdsForGroup(self.group) if (found := tracker.getJobInfo(job)) and found.status == "RUNNING"]
         stages = [tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds]
         known = [stage for stage in stages if stage is not None]
         to_come = (len(stages) - len(known)) * self.context.shards
@@ -245,7 +252,7 @@ class SparkEngine:
 
     def give_up(self) -> None:
         """The job that is running now fails. May be called from any thread."""
-        self.session.sparkContext.cancelJobGroup(self._group)
+        self.session.sparkContext.cancelJobGroup(self.group)
 
     def _arrivals(self, name: str, openings: Sequence[Opened]) -> DataFrame:
         """The rows of a source, with the time of their arrival where it is asked for, their event time observed on the way."""
