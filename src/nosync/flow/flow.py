@@ -69,6 +69,8 @@ class Flow:
     >>> flow = ns.Flow("shop")
     """
 
+    WITHIN = ("program",)
+
     @checked()
     def __init__(self, name: str, spark: SparkSession | None = None, *, formerly: str | None = None) -> None:
         check_name(name, "a flow")
@@ -136,7 +138,7 @@ class Flow:
         given = source.declare(name, self.spark)
         if not isinstance(given, StructType):
             raise Invalid(f'source "{name}": declare gave a {type(given).__name__}', hint="Let it return the StructType of the rows.")
-        check_abilities(name, source)
+        check_abilities(name, source, given.names)
         able = bound(source)
         reading, found = reading.by(able.keys()), logged(fitting(able, source, name, given), name, given, self.spark)
         if reading.carries_changes or (checked and not found.append_only):

@@ -72,7 +72,13 @@ class Home:
 
     What there is when it is opened is held by a lease, which every reading renews (see `tiers.reader_leases`). After more than ten minutes
     without any, some of it may be gone: then the newest state of affairs is looked up again.
+
+    >>> home = ns.open("state/shop")
+    >>> home.epoch, home.views
+    (1, ('spend',))
     """
+
+    WITHIN = ("record", "change_steps", "covers", "layers", "bring", "lend", "disk", "past", "image")
 
     def __init__(self, path: Path, remote: Remote | None = None, alone: bool = False) -> None:
         if not path.is_dir():
@@ -139,6 +145,11 @@ class Home:
 
     @checked()
     def schema(self, name: str) -> pa.Schema:
+        """The columns of a view.
+
+        >>> home.schema("spend").names
+        ['user', 'spent']
+        """
         return self.record(name).schema
 
     def record(self, name: str) -> ViewRecord:
@@ -147,7 +158,11 @@ class Home:
 
     def resolve(self, at: At) -> Epoch | None:
         """The epoch that `at=` means: a number; a time (a datetime, ISO text, "1 hour ago"): the newest that was opened by then; "safe":
-        the newest that survives every failure that the flow is protected against. None, the newest, stays None."""
+        the newest that survives every failure that the flow is protected against. None, the newest, stays None.
+
+        >>> home.resolve(1)
+        1
+        """
         return epoch_at(at, self.image, self.past.openings, lambda: Epoch(min(self.safe.values())))
 
     @checked(epoch="Pass at=.", version="Pass at=.")
@@ -199,7 +214,11 @@ class Home:
         return list(steps(pieces(layers), kept, first, times, lambda epoch: self.image.covers(record.trace, epoch)))
 
     def openings(self) -> list[Opened]:
-        """Of all epochs, oldest first, with what each took from the sources."""
+        """Of all epochs, oldest first, with what each took from the sources.
+
+        >>> [opened.epoch for opened in home.openings()]
+        [1]
+        """
         found = {entry.epoch: entry for entry in (*self.past.openings(), *self.image.opened.values())}
         return [found[epoch] for epoch in sorted(found)]
 

@@ -31,7 +31,12 @@ FITS = "Its layers do not fit what the journal says of it. `nosync fsck HOME` sa
 class StoredView:
     """The rows of a view as of `epoch`. Whatever takes Arrow data takes it as it is, and it has the methods of a `pyarrow.Table` (which
     then reads all of it); `get` and `where` read no more than they must.
+
+    >>> home.view("spend")
+    view "spend" as of epoch 1: user string, spent double
     """
+
+    WITHIN = ("pieces", "piece")
 
     def __init__(self, home: "Home", name: str, record: ViewRecord, epoch: Epoch, covers: Covers) -> None:
         self._home, self.name, self._record, self.epoch, self._covers = home, name, record, epoch, covers
@@ -47,16 +52,30 @@ class StoredView:
         return tuple(self.schema.names[column] for column in self._record.hashed or ())
 
     def to_arrow(self) -> pa.Table:
-        """All rows."""
+        """All rows, as a `pyarrow.Table`.
+
+        >>> home.view("spend").to_arrow().num_rows
+        1
+        """
         if self._table is None:
             self._table = pa.Table.from_batches(self.batches(), self.schema)
         return self._table
 
     def to_pandas(self, **options: Any) -> Any:
+        """All rows, as a DataFrame of pandas.
+
+        >>> home.view("spend").to_pandas()
+          user  spent
+        0  ann    3.5
+        """
         return self.to_arrow().to_pandas(**options)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All rows block by block, for views larger than memory."""
+        """All rows block by block, for views larger than memory.
+
+        >>> sum(batch.num_rows for batch in home.view("spend").batches())
+        1
+        """
         for number, held in enumerate(self.pieces):
             yield from self.piece(held, first=number == 0)
 
@@ -75,7 +94,11 @@ class StoredView:
             yield from rows(self._record, layers, owns_whole=first)
 
     def get(self, **values: Any) -> dict[str, Any] | None:
-        """The row with these values, or None. `Invalid` where there are several: `where` gives them all."""
+        """The row with these values, or None. `Invalid` where there are several: `where` gives them all.
+
+        >>> home.view("spend").get(user="ann")
+        {'user': 'ann', 'spent': 3.5}
+        """
         found = self.where(**values)
         if found.num_rows > 1:
             said = ", ".join(f"{name}={value!r}" for name, value in values.items())
@@ -85,7 +108,11 @@ class StoredView:
         return row
 
     def where(self, **values: Any) -> pa.Table:
-        """The rows with these values. Where they say the whole `key`, only the blocks of one shard that may have it are read."""
+        """The rows with these values. Where they say the whole `key`, only the blocks of one shard that may have it are read.
+
+        >>> home.view("spend").where(user="ann").to_pylist()
+        [{'user': 'ann', 'spent': 3.5}]
+        """
         wanted = {name: self._value(name, value) for name, value in values.items()}
         with reading(f'view "{self.name}"', FITS):
             batches = self._looked_up(wanted) if self.key and set(self.key) <= wanted.keys() else self.batches()

@@ -9,6 +9,9 @@ class Progress(dict[str, Any]):
     """`progress["numInputRows"]`, or `progress.numInputRows`. Fields that PySpark's progress has mean the same here.
 
     Besides: `epoch` (PySpark's `batchId`), `rejectedRows` and `lateRows`, `safe`, `tiers` and `sinks`: how far they are.
+
+    >>> run.lastProgress.numInputRows, run.lastProgress["epoch"]
+    (1, 1)
     """
 
     def __getattr__(self, name: str) -> Any:

@@ -18,6 +18,7 @@ from pyspark.sql.conversion import LocalDataToArrowConversion
 from pyspark.sql.types import LongType, StructField, StructType
 
 from nosync.bridge.frames import declared_schema
+from nosync.model.absent import connector
 from nosync.model.arguments import checked, did_you_mean
 from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid
@@ -42,6 +43,7 @@ def memory(schema: str | StructType, removals: bool = False) -> "Memory":
     return Memory(schema, append_only=not removals)
 
 
+@connector("source", "memory")
 @dataclass(eq=False)
 class Memory:
     """See `memory`. A slice is a number of this very object's; `unrecorded` has the rows of those that no epoch has for certain."""
@@ -75,12 +77,23 @@ class Memory:
 
     @checked()
     def add(self, rows: Iterable[Any]) -> None:
-        """These rows belong to the collection from the next epoch on."""
+        """These rows belong to the collection from the next epoch on.
+
+        >>> events = ns.memory("user string, price double")
+        >>> rows = flow.source("events", events)
+        >>> events.add([("ann", 3.5), {"user": "bob"}])
+        """
         self._give(rows_in("memory.add", rows), 1)
 
     @checked()
     def remove(self, rows: Iterable[Any]) -> None:
-        """These rows leave the collection with the next epoch. Those that are not there go to `<source>.rejected`."""
+        """These rows leave the collection with the next epoch. Those that are not there go to `<source>.rejected`.
+
+        >>> events = ns.memory("user string", removals=True)
+        >>> rows = flow.source("events", events)
+        >>> events.add([("ann",), ("bob",)])
+        >>> events.remove([("ann",)])
+        """
         gone = rows_in("memory.remove", rows)
         if gone and self.append_only:
             raise Invalid("the memory source only adds rows", hint="Declare it with ns.memory(..., removals=True).")
