@@ -54,6 +54,11 @@ SINK_WORDS = {
     "availableNow": 'That is said of the whole run: flow.start(home, trigger="availableNow"). Sinks have all when it ends.',
 }
 START_WORDS = {
+    "shards": 'Pass a whole number, or "auto". How often epochs come is trigger="1 second".',
+    "rebuild": 'Pass on_change="rebuild".',
+    **dict.fromkeys(("resume", "restart", "recover", "restore"), "Leave it out: a run goes on where the one before stopped."),
+    "port": "Pass metrics_port=, for Prometheus.",
+    "retention": 'Pass keep="7 days".',
     "trigger": TRIGGER,
     "checkpointLocation": "Pass home=: the folder of the flow's state.",
     "checkpoint": "Pass home=: the folder of the flow's state.",

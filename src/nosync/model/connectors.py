@@ -24,6 +24,7 @@ READ_OTHERWISE = {
     "Run": OF_ANOTHER_FLOW,
     "Home": OF_ANOTHER_FLOW,
     "StoredView": OF_ANOTHER_FLOW,
+    "Postgres": 'Pass one of its tables: db = ns.postgres(url, ["orders"]); flow.source("orders", db["orders"]).',
 }
 STATEMENT = re.compile(r"\s*(select|with|create)\s", re.IGNORECASE)
 SEE = "docs/extending.md shows a whole one."
@@ -44,7 +45,7 @@ def check_source(name: str, source: Any) -> None:
     if type(source).__name__ in READERS:
         hint = READERS[type(source).__name__]
         raise Invalid(f'source "{name}" is a {type(source).__name__}, which has yet to load something', hint=hint)
-    if isinstance(source, list | tuple):
+    if isinstance(source, list | tuple | dict):
         hint = 'Rows of the program go through ns.memory("user string, ..."): its add(rows).'
         raise Invalid(f'source "{name}" is a {type(source).__name__} of rows, not a source', hint=hint)
     _check_called(f'source "{name}"', source)
@@ -57,8 +58,20 @@ def check_source(name: str, source: Any) -> None:
     _check_object(f'source "{name}"', source, ("declare", "start", "available", "read"), "append_only")
 
 
-def check_abilities(name: str, source: Any) -> None:
-    """After it: what a source has besides is a method, or None for nothing."""
+def check_schema(name: str, columns: Sequence[str]) -> None:
+    """What `declare` gave: a query knows columns by their names, whatever their case, and the flow has names of its own."""
+    met = set[str]()
+    for column in columns:
+        if column.lower() in met:
+            raise Invalid(f'source "{name}": its schema has the column "{column}" twice', hint="Give each column a name of its own.")
+        if column == DIFF:
+            raise Invalid(f'source "{name}": its schema has the column "{column}"', hint="This name is taken here: choose another.")
+        met.add(column.lower())
+
+
+def check_abilities(name: str, source: Any, columns: Sequence[str] = ()) -> None:
+    """After it: each column has a name of its own, and what a source has besides is a method, or None for nothing."""
+    check_schema(name, columns)
     owner = f'source "{name}"'
     append_only = _attribute(owner, source, "append_only")
     if not isinstance(append_only, bool):

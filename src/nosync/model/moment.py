@@ -13,7 +13,7 @@ from nosync.model.identifiers import Epoch
 At = int | str | datetime | None
 
 AGO = re.compile(r"(.*\S)\s+ago\s*", re.IGNORECASE)
-HINT = 'Pass the number of an epoch, a datetime, "2026-05-01 21:05", "1 hour ago" or "safe".'
+HINT = 'Pass the number of an epoch, a datetime, "2026-05-01 21:05", "1 hour ago" or "safe"; nothing for the newest.'
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ def _estimate(facts: dict[str, Any]) -> Estimate:
     return Estimate(**facts | {"effort": Effort(**facts["effort"]), "pace": Pace(**facts["pace"])})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Status:
     """How a flow stands. `safe` is by kind of failure the newest epoch that survives it; `opened` the newest epoch that has its input;
     `bytes` are all layers, `needed_bytes` those of the newest state, the others are history; `input_bytes` what is kept of input that
@@ -158,6 +158,9 @@ class Status:
     def then(self, sink: str) -> str:
         """When it gets more, where it has a pace of its own."""
         return f", gets more at {self.next_deliveries[sink]}" if sink in self.next_deliveries else ""
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         """For people, one fact a line."""

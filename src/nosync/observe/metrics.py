@@ -24,6 +24,8 @@ class Metrics:
     """A listener, and the server that shows what it hears. It ends with the run."""
 
     def __init__(self, flow: str, port: int) -> None:
+        if port not in range(1 << 16):
+            raise Invalid(f"metrics_port={port} is no port", hint="Pass a number from 1 to 65535, or 0 for any that is free.")
         try:
             client: Any = importlib.import_module("prometheus_client")
         except ImportError:
@@ -41,9 +43,9 @@ class Metrics:
         self._bytes = client.Gauge("nosync_state_bytes", "The newest state.", ["flow", "operator"], **common)
         try:
             self._server, self._thread = client.start_http_server(port, registry=self.registry)
-        except (OSError, OverflowError) as error:
-            words = (error.strerror if isinstance(error, OSError) else "") or error
-            raise Invalid(f"metrics_port={port} cannot be used: {words}", hint="Pass another port, 0 for any that is free.") from None
+        except OSError as error:
+            words = f"metrics_port={port} cannot be used: {error.strerror or error}"
+            raise Invalid(words, hint="Pass another port, 0 for any that is free.") from None
         self.port: int = self._server.server_address[1]
 
     def __call__(self, event: Event) -> None:

@@ -40,6 +40,9 @@ class Tracing:
     def __init__(self, tracer: Any) -> None:
         self._tracer = tracer
 
+    def __repr__(self) -> str:
+        return "ns.tracing()"
+
     def onProgress(self, event: Event) -> None:  # noqa: N802 (a listener's name)
         """The epoch that has just been computed."""
         progress = event.progress

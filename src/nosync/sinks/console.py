@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from nosync.model.absent import connector
 from nosync.model.arguments import checked
 from nosync.model.errors import Invalid
 from nosync.model.sink import Changes, Identity, Promise
@@ -18,6 +19,7 @@ def console(numRows: int = 20) -> "Console":  # noqa: N803 (Spark's name)
     return Console(numRows)
 
 
+@connector("sink", "console")
 @dataclass(frozen=True)
 class Console:
     """See `console`."""

@@ -14,6 +14,7 @@ from typing import Literal, get_args
 
 import pyarrow as pa
 
+from nosync.model.absent import connector
 from nosync.model.arguments import checked, did_you_mean
 from nosync.model.columns import EPOCH
 from nosync.model.errors import Invalid, Refused, Unavailable
@@ -86,6 +87,7 @@ def _folder(path: str | Path, format: str, mode: str, partition_by: Columns) -> 
     return Folder(Path(said).expanduser(), format, mode, columns)
 
 
+@connector("sink", "parquet")
 @dataclass
 class Folder:
     """See `parquet`."""
@@ -120,6 +122,8 @@ class Folder:
 
     def check_query(self, sink: str, schema: pa.Schema, corrects: Sequence[str]) -> None:
         """Refuses a query whose output has no place here. `corrects` names what takes back rows that it gave."""
+        if self.folder.is_file():
+            raise Invalid(f'sink "{sink}": "{self.folder}" is a file', hint="Pass a folder, one that is empty or not there yet.")
         if self.mode == "append" and corrects:
             raise Refused(
                 f'sink "{sink}": mode="append" needs rows that are only ever added, but "{corrects[0]}" takes back what it gave',

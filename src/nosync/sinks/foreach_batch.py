@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from nosync.model.absent import connector
 from nosync.model.arguments import check_takes, checked
 from nosync.model.columns import DIFF, EPOCH
 from nosync.model.errors import Invalid, Refused
@@ -38,6 +39,7 @@ def foreachBatch(  # noqa: N802 (PySpark's name)
     return ForeachBatch(function, mode, idempotent)
 
 
+@connector("sink", "foreachBatch")
 @dataclass(frozen=True)
 class ForeachBatch:
     """See `foreachBatch`."""

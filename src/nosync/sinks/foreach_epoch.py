@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from pyspark.sql import DataFrame
 
+from nosync.model.absent import connector
 from nosync.model.arguments import check_takes, checked
 from nosync.model.sink import Changes, Identity, Promise
 
@@ -23,6 +24,7 @@ def foreachEpoch(function: Callable[[DataFrame, int], Any], idempotent: bool = F
     return ForeachEpoch(function, idempotent)
 
 
+@connector("sink", "foreachEpoch")
 @dataclass(frozen=True)
 class ForeachEpoch:
     """See `foreachEpoch`."""

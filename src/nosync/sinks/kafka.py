@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from nosync.clients.kafka import Brokers, library, settings
 from nosync.model import arguments
+from nosync.model.absent import connector
 from nosync.model.errors import Failed, Fenced, Invalid, NosyncError, Refused, Unavailable
 from nosync.model.sink import Changes, Identity, Promise
 from nosync.sinks.kafka_messages import Form, check, messages
@@ -55,7 +56,8 @@ def to_kafka(
     return KafkaTopic(topic, form, {**DEFAULTS, **settings(servers, options)})
 
 
-@dataclass
+@connector("sink", "to_kafka")
+@dataclass(repr=False)
 class KafkaTopic:
     """See `to_kafka`. The producer is made when it is first needed, and anew after whatever went wrong: it then asks how far it came."""
 
@@ -67,6 +69,9 @@ class KafkaTopic:
     done: int = 0
     _producer: Any = None
     _group: Any = None
+
+    def __repr__(self) -> str:
+        return f'ns.to_kafka("{self.topic}"{f", key={list(self.form.key)}" if self.form.key else ""})'
 
     @property
     def what(self) -> str:

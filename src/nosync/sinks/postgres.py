@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from nosync.clients.postgres import check_address, connected, full_name, identifier, psycopg, table_name, talking
 from nosync.model import arguments
+from nosync.model.absent import connector
 from nosync.model.columns import DIFF, EPOCH
 from nosync.model.errors import Failed, Fenced, Invalid, Refused, Unavailable
 from nosync.model.sink import Changes, Identity, Promise
@@ -51,7 +52,8 @@ def to_postgres(url: str, table: str, key: str | Sequence[str] | None = None) ->
     return sink
 
 
-@dataclass
+@connector("sink", "to_postgres")
+@dataclass(repr=False)
 class PostgresTable:
     """See `to_postgres`. The connection is made when it is first needed, and again after it was lost."""
 
@@ -62,6 +64,9 @@ class PostgresTable:
     identity: Identity | None = None
     _connection: "Connection[tuple[Any, ...]] | None" = field(default=None, repr=False)
     _ready: bool = False
+
+    def __repr__(self) -> str:
+        return f'ns.to_postgres("{self.table}"{f", key={list(self.key)}" if self.key else ""})'
 
     @property
     def what(self) -> str:

@@ -68,7 +68,10 @@ class ChangeLog:
             raise Invalid(f'source "{name}" has "{twice}" twice in its key', hint="Name each column of the key once.")
         for column in self.key:
             if column not in self.columns.names:
-                raise Invalid(f'source "{name}" has no column "{column}"', hint=f"key= is of {', '.join(self.columns.names)}.")
+                words = f'source "{name}" has no column "{column}"'
+                words = f'source "{name}": "{column}" cannot be its key and its op_column' if column == self.op_column else words
+                names = ", ".join(self.columns.names)
+                raise Invalid(words, hint=f"key= is of {names}." if names else "Its rows need a column besides.")
         reserved = {*REJECTION, *POSITION, SEQUENCE, EPOCH, DIFF} & {*given.names, *self.columns.names}
         if reserved:
             raise Invalid(f'source "{name}" has a column "{min(reserved)}"', hint="This name is taken here: choose another.")

@@ -7,6 +7,7 @@ from urllib.parse import unquote
 from pyspark.sql.types import StructType
 
 from nosync.clients.delta import Action, Lake, address_of, deltalake
+from nosync.model.absent import connector
 from nosync.model.arguments import checked
 from nosync.model.errors import Failed, Invalid, Unavailable
 from nosync.sources.lake import MAX_BYTES, LakeSource
@@ -33,6 +34,7 @@ def delta(uri: str | Path, appendOnly: bool | None = None, maxBytesPerTrigger: i
     return DeltaSource(f'ns.delta("{address}")', what, maxBytesPerTrigger, bool(appendOnly), Lake(address, what), appendOnly is not None)
 
 
+@connector("source", "delta")
 class DeltaSource(LakeSource):
     """See `delta`."""
 

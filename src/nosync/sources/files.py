@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from nosync.bridge.arrow import arrow_schema
 from nosync.bridge.options import known_options
 from nosync.model import arguments
+from nosync.model.absent import connector
 from nosync.model.arguments import did_you_mean
 from nosync.model.columns import DIFF
 from nosync.model.duration import microseconds
@@ -48,7 +49,10 @@ CHANGED = "changed after it was taken: what is new in it is not read; put new ro
 UNFINISHED_NANOS = 10 * 10**9  # a file that is no Parquet may be one soon: it is looked at again while it is so young
 
 
-@arguments.checked(pathGlobFilter='Write the glob into the path: ns.files("in/*.csv").')
+@arguments.checked(
+    path='Pass one folder, file or glob, such as "in/*/*.csv"; several are several sources, and a union of what they give.',
+    pathGlobFilter='Write the glob into the path: ns.files("in/*.csv").',
+)
 def files(
     path: str | Path,
     format: str | None = None,
@@ -94,6 +98,7 @@ def files(
     return kind(location, format, schema, maxFilesPerTrigger, maxBytesPerTrigger, options, clean, age)
 
 
+@connector("source", "files")
 @dataclass(eq=False)
 class Files:
     """See `files`."""

@@ -23,6 +23,7 @@ from pyspark.sql.types import (
 )  # fmt: skip
 
 from nosync.clients.iceberg import IcebergTable, pyiceberg, talking
+from nosync.model.absent import connector
 from nosync.model.arguments import checked
 from nosync.model.errors import Failed, Invalid
 from nosync.sources.lake import MAX_BYTES, LakeSource
@@ -53,6 +54,7 @@ def iceberg(
     return IcebergSource(f'ns.iceberg("{table}")', what, maxBytesPerTrigger, appendOnly, IcebergTable(catalog, table, what))
 
 
+@connector("source", "iceberg")
 class IcebergSource(LakeSource):
     """See `iceberg`. A version is the id of a snapshot; 0 for a table that has none yet."""
 

@@ -23,6 +23,7 @@ from pyspark.sql.types import StructField, StructType
 from nosync.bridge.frames import OBSERVED
 from nosync.clients.kafka import Brokers, NotThere, Offsets, Partition, settings
 from nosync.model import arguments
+from nosync.model.absent import connector
 from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid, Unavailable, Unreadable
 from nosync.model.source import Position, Shaped, Slice, Taken
@@ -112,7 +113,8 @@ def kafka(
     return Kafka(named, pattern, values, begin, skipping, maxOffsetsPerTrigger, columns, keys, config)
 
 
-@dataclass(eq=False)
+@connector("source", "kafka")
+@dataclass(eq=False, repr=False)
 class Kafka:
     """See `kafka`. `position` is where the next epoch begins, by partition; `ends` where the log ended when it was last looked at."""
 
@@ -132,6 +134,9 @@ class Kafka:
     fresh: bool = True
     allowed: int | None = None
     _asking: threading.Lock = field(default_factory=threading.Lock)
+
+    def __repr__(self) -> str:
+        return f"ns.kafka({f'pattern={self.pattern!r}' if self.pattern else ', '.join(self.topics)})"
 
     def declare(self, name: str, spark: SparkSession) -> StructType:
         self.name, self.what = name, f'source "{name}" (Kafka)'

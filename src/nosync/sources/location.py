@@ -13,7 +13,7 @@ from pathlib import Path
 from nosync.model.errors import Invalid
 
 GLOB = re.compile(r"[*?\[{]")
-ADDRESS = re.compile(r"(\w[\w+.-]*)://")
+ADDRESS = re.compile(r"([A-Za-z][\w+.-]*):(?://|[/\\])")
 SUFFIXES = {
     ".parquet": "parquet", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".csv": "csv", ".tsv": "csv", ".txt": "text",
     ".log": "text", ".orc": "orc",
@@ -49,7 +49,7 @@ def location_of(path: str | Path) -> Location:
     """Reads `path=` of `ns.files`."""
     said = str(path).removeprefix("file://")
     if (address := ADDRESS.match(said)) is not None:
-        hint = f"Mount it, or copy its files into a folder, and pass that: there is no reader for {address[1]}:// yet."
+        hint = f"Mount it, or copy its files into a folder, and pass that: there is no reader for {address[0]} yet."
         raise Invalid(f'ns.files reads folders of this machine, "{said}" is none', hint=hint)
     if not said.strip():
         raise Invalid("ns.files was given no path", hint='Pass a folder, a file or a glob: ns.files("in/*.csv").')

@@ -18,6 +18,7 @@ from pyspark.sql.types import LongType, StructType
 
 from nosync.clients.postgres import check_address, table_name
 from nosync.model import arguments
+from nosync.model.absent import connector
 from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid, Unavailable
 from nosync.model.source import Slice, Taken
@@ -48,7 +49,7 @@ def postgres(url: str, tables: Sequence[str], slot: str = "nosync", publication:
     return Postgres(Slot(url, slot, publication, tuple(table_name(table) for table in tables)))
 
 
-@dataclass
+@dataclass(repr=False)
 class Postgres:
     """See `postgres`. What is shared by its tables: which changes belong to the next epoch."""
 
@@ -63,6 +64,9 @@ class Postgres:
     sources: dict[Table, "PostgresRows"] = field(default_factory=dict)
     declared: dict[Table, "PostgresRows"] = field(default_factory=dict)
     outstanding: dict[int, set[Table]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"ns.postgres({', '.join('.'.join(table) for table in self.slot.tables)})"
 
     def __getitem__(self, table: str) -> "PostgresRows":
         """The source of one table."""
@@ -118,7 +122,8 @@ class Postgres:
                 self.slot.advance(lsn)
 
 
-@dataclass(eq=False)
+@connector("source", "postgres")
+@dataclass(eq=False, repr=False)
 class PostgresRows:
     """One table. `unwritten` has the rows of slices until the flow has them."""
 
@@ -127,6 +132,9 @@ class PostgresRows:
     append_only: bool = False
     columns: tuple[Column, ...] = ()
     unwritten: dict[int, pa.Table] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f'{self.database}["{".".join(self.name)}"]'
 
     @property
     def what(self) -> str:

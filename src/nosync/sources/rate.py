@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructType, TimestampType
 
+from nosync.model.absent import connector
 from nosync.model.arguments import checked
 from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid
@@ -27,6 +28,7 @@ def rate(rowsPerSecond: int = 1) -> "Rate":  # noqa: N803 (Spark's name)
     return Rate(rowsPerSecond)
 
 
+@connector("source", "rate")
 @dataclass(eq=False)
 class Rate:
     """See `rate`. A slice is a range of values and the time of value 0."""

@@ -101,7 +101,7 @@ def _bytes(text: str) -> int:
         raise Invalid(f'maxBytesPerTrigger="{text}" is no size', hint='Pass a number of bytes, or "512m".') from None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class SparkStream:
     """A stream of the DataSource V2 interface. It is opened when it is first asked, so that what it reads from may be out of reach."""
 
@@ -114,6 +114,9 @@ class SparkStream:
     reader: type[MicroBatches] | type[OlderBatches] = MicroBatches
     _batches: MicroBatches | OlderBatches | None = None
     _opening: threading.Lock = field(default_factory=threading.Lock)
+
+    def __repr__(self) -> str:
+        return f"ns.stream({self.found.format})"
 
     def declare(self, name: str, spark: SparkSession) -> StructType:
         self.name, self.spark = name, spark
@@ -190,7 +193,7 @@ class SparkStream:
         return {file.relative_to(self.place).as_posix(): file.read_text() for file in found}
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class ForgetfulStream(SparkStream):
     """One that cannot be read again: a new run begins with what comes from then on."""
 
@@ -202,7 +205,7 @@ class ForgetfulStream(SparkStream):
         self._asked(lambda batches: batches.commit(slice["end"]))
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class OlderStream(SparkStream):
     """One of Spark's older interface, which reads a range again only until it is told that it is done with: its rows go into the home.
 

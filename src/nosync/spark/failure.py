@@ -14,7 +14,7 @@ from nosync.model.identifiers import Epoch
 from nosync.recovery.suspicion import START_AGAIN
 
 TRACEBACK = re.compile(r"Traceback \(most recent call last\):.*", re.DOTALL)
-ERROR_CLASS = re.compile(r"\[[A-Z][A-Z0-9_.]+\][^\n]*")
+ERROR_CLASS = re.compile(r"\[[A-Z][A-Z0-9_.]+\](?:[^\n]*:\n)?[^\n]*")  # a line that ends with a colon goes on
 DISK = re.compile(r"\[?Errno (28|13|30|122|27|5)\b[^\n]*|No space left on device[^\n]*")
 SPARK_FILE = re.compile(r"\[FAILED_READ_FILE[^\]]*\] [^\n]*? (file:/[^\n]*?)\.(?: |$|\n)")
 OUR_FILE = re.compile(r'Unreadable: file "([^"\n]*)" cannot be read: ([^\n]*)')
@@ -77,7 +77,7 @@ def explain(error: Exception, views_by_function: Mapping[str, str], views: list[
     if found:
         return _function_failed(found.group(0), views_by_function, views, job, hint)
     classes = ERROR_CLASS.findall(text)
-    words = CODES.sub("", classes[0]) if classes else text.strip().splitlines()[0]
+    words = CODES.sub("", " ".join(classes[0].split())) if classes else text.strip().splitlines()[0]
     return Failed(f"{job} failed in {_some(views)}: {words}", hint=hint)
 
 
