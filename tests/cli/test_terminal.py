@@ -81,3 +81,43 @@ def test_status_show_and_watch_are_tables(tmp_path: Path) -> None:
     assert status[0] == "home home" and any(line.startswith("epoch # computed steps, each a slice of all input") for line in status)
     assert seen(tmp_path, "show", "home", "sums", "--sort=-total", "--limit", "1") == ["sums as of epoch #: # of # rows", "total k", "# d"]
     assert seen(tmp_path, "watch", "home", "sums", "--once")[0].startswith("sums as of epoch #: # rows; ")
+
+
+def piped(folder: Path, *arguments: str) -> tuple[list[str], list[str]]:
+    """The lines of stdout and of stderr without a terminal; figures as #."""
+    environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
+    done = subprocess.run([*COMMAND, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    out, errors = ([" ".join(re.sub(r"[\d,.]*\d", "#", line).split()) for line in text.splitlines()] for text in (done.stdout, done.stderr))
+    return out, [line for line in errors if "incubator modules" not in line]  # the JVM's own word
+
+
+@pytest.mark.slow
+def test_without_a_terminal_an_epoch_is_a_line_and_all_else_goes_to_stderr(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(2):
+        (tmp_path / "in" / f"{number}.json").write_text('{"item": "tea", "amount": 2}\n{"item": "pot", "amount": "many"}\n')
+    (tmp_path / "flow.py").write_text(FLOW)
+    epochs, steps = piped(tmp_path, "run", "flow.py", "--home", "home", "--available-now")
+    assert [re.sub(r"safe:.*", "safe", line) for line in epochs] == ["epoch # # rows # ms (open #, compute #, seal #) # rejected safe"] * 2
+    assert [line for line in steps if not line.startswith(("Spark #", "shop: begins", "WARN"))] == [
+        "loading flow.py: Spark starts, then each view is compiled",
+        "shop: view sales.rejected declared",
+        "shop: view totals declared",
+        "shop: # views compiled after # s; starting on home",
+        "shop: # epochs, # rows in # s, # rejected (see the views <source>.rejected); stopped at epoch #, "
+        "safe after loss of: process #, host #",
+        "to go on: nosync run flow.py --home home",
+    ]
+    (tmp_path / "in" / "2.json").write_text('{"item": "tea", "amount": 1}\n')
+    assert piped(tmp_path, "run", "flow.py", "--home", "home", "--available-now", "--quiet") == ([], [])
+
+
+def test_looking_without_a_terminal_is_plain_text(tmp_path: Path) -> None:
+    shutil.copytree(whole_home(), tmp_path / "home")
+    lines = ["sums as of epoch #: # of # rows", "total k", "# d"]
+    assert piped(tmp_path, "show", "home", "sums", "--sort=-total", "--limit", "1") == (lines, [])
+    assert piped(tmp_path, "show", "home", "sums", "--sort=k", "--format", "csv")[0][0] == '"total","k"'
+    assert piped(tmp_path, "list", ".")[0][0].startswith("home flow")
+    lines, _ = piped(tmp_path, "watch", "home", "sums", "--once")
+    assert lines and all(line.startswith("+ epoch # total=") for line in lines)

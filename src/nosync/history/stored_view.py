@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from nosync.state.search import rows_of
 if TYPE_CHECKING:
     from nosync.history.home import Home
 
+SHOWN = 20
 FITS = "Its layers do not fit what the journal says of it. `nosync fsck HOME` says what is there."
 
 
@@ -185,6 +187,20 @@ class StoredView:
 
     def __repr__(self) -> str:
         return f'view "{self.name}" as of epoch {self.epoch}: {", ".join(f"{field.name} {field.type}" for field in self.schema)}'
+
+    def _repr_html_(self) -> str:
+        """In a notebook, the first rows."""
+        return f"<p>{escape(repr(self))}</p>{self._first(SHOWN).to_pandas().to_html(index=False)}"
+
+    def _first(self, count: int) -> pa.Table:
+        """No more is read than that takes."""
+        found: list[pa.RecordBatch] = []
+        for batch in self.batches():
+            found.append(batch.slice(0, count))
+            count -= found[-1].num_rows
+            if not count:
+                break
+        return pa.Table.from_batches(found, self.schema)
 
 
 def _matching(batch: pa.RecordBatch, wanted: dict[str, pa.Array]) -> pa.RecordBatch:

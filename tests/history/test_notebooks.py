@@ -1,0 +1,14 @@
+"""What a home and its views show in a notebook."""
+
+import nosync as ns
+from nosync.history import stored_view
+from tests.security.homes import whole_home
+
+
+def test_a_view_shows_its_first_rows_and_reads_no_more(monkeypatch) -> None:
+    view = ns.open(whole_home()).view("sums")
+    assert view.num_rows > 1
+    found = view._repr_html_()
+    assert found.startswith('<p>view &quot;sums&quot; as of epoch') and found.count("<tr>") == view.num_rows
+    monkeypatch.setattr(stored_view, "SHOWN", 1)
+    assert ns.open(whole_home()).view("sums")._repr_html_().count("<tr>") == 1
