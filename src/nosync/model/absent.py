@@ -112,7 +112,7 @@ def public(kind: type[Found]) -> type[Found]:
 
 def within(kind: type) -> tuple[str, ...]:
     """What only looks public."""
-    return ("WITHIN", *getattr(kind, "WITHIN", ()))
+    return ("WITHIN", *vars(kind).get("WITHIN", ()))
 
 
 def names_of(kind: type) -> list[str]:
