@@ -47,7 +47,7 @@ def the_home_is_not_asked_for_newer_runs() -> Any:
     return _blind(Cache, "exists", lambda name: name.startswith(RUNS), lambda *_: False)
 
 
-@mutation(36)
+@mutation(66)
 def the_remote_is_not_asked_for_newer_runs() -> Any:
     return _blind(Link, "exists", lambda name: name.startswith(RUNS), lambda *_: False)
 
@@ -73,12 +73,12 @@ def _unsynced(method: str, when: Callable[[str], bool]) -> Any:
     return patch.object(Cache, method, lambda self, names: plain(self, [name for name in names if not when(name)]))
 
 
-@mutation(3)
+@mutation(0)
 def layers_are_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("layers/"))
 
 
-@mutation(4)
+@mutation(0)
 def folders_of_layers_are_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("layers/"))
 
@@ -98,32 +98,32 @@ def records_are_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("journal/records/"))
 
 
-@mutation(2)
+@mutation(6)
 def the_folder_of_records_is_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("journal/records/"))
 
 
-@mutation(24)
+@mutation(15)
 def rollups_are_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("journal/rollups/"))
 
 
-@mutation(24)
+@mutation(15)
 def the_folder_of_rollups_is_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("journal/rollups/"))
 
 
-@mutation(13)
+@mutation(15)
 def segments_are_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("journal/segments/"))
 
 
-@mutation(62)
+@mutation(15)
 def the_folder_of_segments_is_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("journal/segments/"))
 
 
-@mutation(4)
+@mutation(1)
 def input_is_not_shipped() -> Any:
     return _blind(Link, "upload", lambda name: name.startswith("input/"), lambda *_: 0)
 
@@ -178,7 +178,7 @@ def output_is_released_as_soon_as_it_is_computed() -> Any:
     return patch.object(LogStructured, "releasable", lambda self, kind, computed, *_: computed)
 
 
-@mutation(80)
+@mutation(11)
 def input_is_trimmed_before_it_is_safe() -> Any:
     return patch.object(LogStructured, "input_holds", lambda self, tiers: [])
 
@@ -233,7 +233,7 @@ def layers_are_given_up_whatever_is_kept() -> Any:
     return patch.object(compacting, "needed", lambda layers, kept, *rest: plain(layers, Kept(Epoch(1 << 40)), *rest))
 
 
-@mutation(46)
+@mutation(62)
 def leases_hold_nothing() -> Any:
     return patch.object(Leases, "oldest", lambda self: None)
 

@@ -10,6 +10,7 @@ A home that came back from a remote lacks what was not needed for that: it is fe
 from collections import deque
 from collections.abc import Callable, Container, Mapping
 from itertools import islice
+from typing import Any
 
 from nosync.journal.entries import GivenUp, Merged
 from nosync.journal.image import Image
@@ -17,7 +18,7 @@ from nosync.journal.journal import Journal
 from nosync.journal.names import LAYERS
 from nosync.journal.recent import layers_of
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, TraceName
-from nosync.model.layers import LayerInfo
+from nosync.model.layers import LayerInfo, TraceRange
 from nosync.model.retention import FIRST
 from nosync.model.store import Disk, Remote
 from nosync.state.cover import is_rescaled, pieces
@@ -53,6 +54,7 @@ class Compactor:
         self.looked_epoch = NO_EPOCH
         self.missing: dict[str, LayerInfo] | None = None
         self.erased = 0
+        self.answered: dict[TraceRange, tuple[Any, set[str]]] = {}
 
     def step(self, everywhere: RecordNumber) -> bool:
         """One piece of the work; says whether there was any. Every tier has the records up to `everywhere`."""
@@ -124,11 +126,11 @@ class Compactor:
                 continue  # a wide layer stands for epochs in several narrow ones: all of it stays
             begun = Epoch(image.begun[trace].epoch if trace in image.begun else FIRST)
             stay = {layer.path for found in image.newest.get(trace, {}).values() for layer in found} if trace not in sinks else set()
-            for layers in pieces(written).values():
+            for held, layers in pieces(written).items():
                 if trace in sinks:
                     stay |= {layer.path for layer in layers if layer.upper > last + 1}
                 else:
-                    stay |= self._needed(layers, image, last, begun, unsynced)
+                    stay |= self._needed((trace, held), layers, image, last, begun, unsynced)
                     wanted |= self._wanted(layers, image, last, begun)
             stay |= unsynced | missing.keys()
             gone += [layer.path for layers in written.values() for layer in layers if layer.path not in stay]
@@ -136,13 +138,20 @@ class Compactor:
             self.shipper.wanted = {path: layer for path, layer in wanted.items() if path not in gone}
         return gone
 
-    def _needed(self, layers: list[LayerInfo], image: Image, last: Epoch, first: Epoch, unsynced: Container[str]) -> set[str]:
-        """On some tier, or once all that is named is on every tier."""
+    def _needed(
+        self, part: TraceRange, layers: list[LayerInfo], image: Image, last: Epoch, first: Epoch, unsynced: Container[str]
+    ) -> set[str]:
+        """On some tier, or once all that is named is on every tier. Mostly nothing has changed since it was asked before."""
         missing = self.missing or {}
         tiers = [None, [layer for layer in layers if layer.path not in unsynced and layer.path not in missing]]
         if self.shipper is not None:
-            tiers.append([layer for layer in layers if layer.path in self.shipper.uploaded])
-        return set().union(*(needed(layers, image.kept, last, first, there) for there in tiers))
+            there = [layer for layer in layers if layer.path in self.shipper.uploaded]
+            tiers += [there] if there not in tiers else []
+        asked = layers, tiers, image.kept, last, first
+        known = self.answered.get(part)
+        if known is None or known[0] != asked:
+            self.answered[part] = known = asked, set().union(*(needed(layers, image.kept, last, first, there) for there in tiers))
+        return known[1]
 
     def _wanted(self, layers: list[LayerInfo], image: Image, last: Epoch, first: Epoch) -> Mapping[str, LayerInfo]:
         """What the remote should have of the past in the place of leaf layers."""

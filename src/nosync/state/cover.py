@@ -42,7 +42,12 @@ def cover(layers: Iterable[LayerInfo], at: Epoch, kept: Kept | None = None) -> t
 
 def is_complete(chosen: Sequence[LayerInfo], layers: Iterable[LayerInfo], at: Epoch) -> bool:
     """Whether all updates up to an epoch that are in some layer are in the chosen ones too."""
-    return all(is_covered(layer, chosen, at) for layer in known_updates(layers) if layer.begin <= at)
+    return has_updates(chosen, known_updates(layers), at)
+
+
+def has_updates(chosen: Sequence[LayerInfo], updates: Iterable[LayerInfo], at: Epoch) -> bool:
+    """Whether of these updates (see `known_updates`) all up to an epoch are in the chosen layers."""
+    return all(is_covered(layer, chosen, at) for layer in updates if layer.begin <= at)
 
 
 def known_updates(layers: Iterable[LayerInfo]) -> list[LayerInfo]:

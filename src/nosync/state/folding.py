@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import LayerInfo
 from nosync.model.retention import FIRST, Kept
-from nosync.state.cover import at_bottom, cover, is_complete, start_of, versioned_chain
+from nosync.state.cover import at_bottom, cover, has_updates, known_updates, start_of, versioned_chain
 from nosync.state.leaves import leaf_layers, within
 from nosync.state.spine import plan_merge
 
@@ -148,12 +148,12 @@ def needed(known: Sequence[LayerInfo], kept: Kept, last: Epoch, first: Epoch = F
 def _otherwise_lost(old: Sequence[LayerInfo], stay: Sequence[LayerInfo], known: Sequence[LayerInfo], kept: Kept) -> list[LayerInfo]:
     """What several epochs that came there as one layer are read with, where no chain goes so far."""
     found: list[LayerInfo] = []
-    paths = {layer.path for layer in stay}
+    paths, updates = {layer.path for layer in stay}, known_updates(known)
     for at in sorted({Epoch(layer.upper - 1) for layer in old if not layer.versions}):
         before = cover(old, at, kept) if at in kept else ()
-        if all(layer.path in paths for layer in before) or not is_complete(before, known, at):
+        if all(layer.path in paths for layer in before) or not has_updates(before, updates, at):
             continue
-        if not is_complete(cover([layer for layer in old if layer.path in paths], at, kept), known, at):
+        if not has_updates(cover([layer for layer in old if layer.path in paths], at, kept), updates, at):
             found += before
             paths |= {layer.path for layer in before}
     return found
