@@ -257,7 +257,7 @@ def leaves_are_given_up_before_they_are_safe() -> Any:
     return patch.object(Compactor, "_without_use", blind)
 
 
-@mutation(128)
+@mutation(119)
 def a_stand_in_is_taken_before_it_is_synced() -> Any:
     return patch.object(Compactor, "_unsynced", lambda self: set())
 

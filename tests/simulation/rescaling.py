@@ -69,7 +69,7 @@ MUTATIONS: dict[str, tuple[Callable[[], Any], int]] = {
     "covers are put together as if ranges did not overlap": (lambda: patch.object(cover, "pieces", dict), 0),
     "a new layer takes the place of others in its own range only": (lambda: patch.object(image, "with_layer", _beside), 0),
     "neighbouring merges take whole layers": (lambda: patch.object(spine, "layer_ranges", _whole), 3),
-    "what is merged may reach beyond what was written": (lambda: patch.object(life, "merges_of", _as_one), 37),
+    "what is merged may reach beyond what was written": (lambda: patch.object(life, "merges_of", _as_one), 30),
 }
 
 
