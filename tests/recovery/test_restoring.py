@@ -12,7 +12,7 @@ from nosync.journal.journal import Journal
 from nosync.journal.names import SEGMENTS
 from nosync.journal.rolling import Roller
 from nosync.model.engine import CoversOf, Outcome, Targets
-from nosync.model.errors import Corrupt, Unavailable
+from nosync.model.errors import Corrupt, Fenced, Unavailable
 from nosync.model.layers import LayerInfo
 from nosync.model.run import Runner
 from nosync.model.shards import shard_ranges
@@ -282,3 +282,31 @@ def test_input_is_fetched_like_layers_and_counts_for_none_of_their_bytes(grown: 
     del grown.disk.files["input/s/4"]
     done = grown.recover()
     assert (done.fetched, done.fetched_bytes) == (1, 0) and grown.disk.read("input/s/4") == b"row"
+
+
+def test_a_recovery_that_was_overtaken_deletes_nothing_on_the_remote(grown: Grown) -> None:
+    [first, *_] = grown.layers()
+    del grown.disk.files[first.path]
+    grown.remote.away.files[first.path] = b"{}"
+    host = Host(grown.world, "another boot")
+    Journal(host.disk, Link(grown.world, grown.remote.away, host), Runner(2, "host", "boot", 0.0, "00000002"))
+    with pytest.raises(Fenced):
+        grown.recover()
+    assert first.path in grown.remote.away.files and first.path not in grown.disk.files
+
+
+def test_others_may_record_while_a_recovery_in_the_middle_of_a_run_looks_around(grown: Grown, monkeypatch: pytest.MonkeyPatch) -> None:
+    for epoch in (4, 5):
+        grown.disk.replace(f"input/s/{epoch}", b"row")
+    grown.journal.append(Opened(4, 0.0, {"s": {}}, {"input/s/4": fingerprint(b"row")}))
+    plain = grown.disk.read
+
+    def read(name: str) -> bytes | None:
+        if name == "input/s/4" and 5 not in grown.journal.image.opened:
+            grown.journal.append(Opened(5, 0.0, {"s": {}}, {"input/s/5": fingerprint(b"row")}))
+        return plain(name)
+
+    monkeypatch.setattr(grown.disk, "read", read)
+    grown.lose(grown.layers()[2])
+    done = grown.recover()
+    assert done.rolled_back == 0 and grown.journal.image.last_opened == 5 and grown.totals(3) == {1: 6, 3: 3}

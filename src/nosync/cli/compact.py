@@ -21,7 +21,7 @@ def compact(home: Path, remote: str | None) -> None:
     by itself; this is for a home that lies still, say after `nosync keep`. Every epoch that is kept stays readable.
     """
     before = _usage(home)
-    with resting_journal(home, remote) as journal:
+    with resting_journal(home, remote, whole=True) as journal:
         held = compact_home(journal, home)
     after, kept = _usage(home), open_home(home).image.kept
     click.echo(f"{before.files:,} files of layers, {size(before.bytes)}; now {after.files:,}, {size(after.bytes)}")

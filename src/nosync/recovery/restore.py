@@ -13,12 +13,12 @@ from nosync.journal.journal import Journal
 from nosync.journal.past import TieredReader, whole_image
 from nosync.journal.record import Record
 from nosync.model.engine import CoversOf, Engine
-from nosync.model.errors import Corrupt
+from nosync.model.errors import Conflict, Corrupt
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, TraceName, epochs
 from nosync.model.layers import Covers, Kind, LayerInfo
 from nosync.model.status import Recovery
-from nosync.model.store import Disk, Remote
+from nosync.model.store import Disk, Remote, fingerprint
 from nosync.recovery.plan import Plan, Shape, plan, recorded
 from nosync.recovery.progress import RecoveryProgress, parts_of
 from nosync.recovery.recompute import Recompute
@@ -69,12 +69,15 @@ def recover(
     each job, and may raise to give up: begun again, the recovery goes on from there.
     """
     report(Recovery("looking at what is there"))
-    image = journal.image.only(shape.feeders)
+    with journal.lock:  # in the middle of a run others go on recording, and roll up
+        known, base = journal.snapshot()
+        records = journal.after(base)
+    image = known.only(shape.feeders)
     done = Recovered(layers=len(image.newest_layers()), epoch=image.epoch)
     if intact(image, disk, doubted, _needed(image)):
         _forget_torn(journal, disk, remote, _torn(image, disk, doubted, verify))
         return done
-    candidate, chosen = _choose(image, journal.base, journal.after(journal.base), disk, remote, shape, verify, doubted)
+    candidate, chosen = _choose(image, base, records, disk, remote, shape, verify, doubted)
     for name in _torn(candidate, disk, doubted, verify):
         disk.delete(name)
     try:
@@ -106,6 +109,20 @@ def check_recoverable(chain: Chain, disk: Disk, remote: Remote | None, shape: Sh
     image = chain.image().only(shape.feeders)
     if not intact(image, disk, doubted, _needed(image)):
         _choose(image, chain.base, chain.records, disk, remote, shape, verify, doubted)
+
+
+def check_whole(chain: Chain, disk: Disk, verify: Verify, doubted: frozenset[str]) -> None:
+    """`Conflict` where a start would have something to put together first: for what goes on with a home and recovers nothing. Nothing is
+    written.
+    """
+    image = chain.image()
+    marks = {name: mark for entry in image.opened.values() for name, mark in entry.files.items() if name in doubted}
+    torn = {name for name, mark in marks.items() if fingerprint(disk.read(name) or b"") != mark}
+    if not intact(image, disk, frozenset([*torn, *_torn(image, disk, doubted, verify)]), _needed(image)):
+        raise Conflict(
+            "something of the newest state is missing here, or was torn by a restart of the host",
+            hint="Start the flow on this home first: that puts its state together again.",
+        )
 
 
 def _choose(
@@ -205,6 +222,7 @@ class _Restoration:
                 raise Corrupt(f'"{name}" vanished from the remote', hint="Start again: what is left is surveyed anew.")
             if name in layers and not self.verify(layers[name]):
                 self.disk.delete(name)  # first: nobody verifies again what is here
+                self.journal.look()  # what a newer run has put there instead is not ours to delete
                 self.remote.delete(name)
                 raise Corrupt(f'"{name}" on the remote is damaged and was removed there', hint="Start again: it will be recomputed.")
             self.done.fetched_bytes += layers[name].bytes if name in layers else 0

@@ -30,7 +30,10 @@ class NoOutlet:
 
 
 def compact(journal: Journal, home: Path) -> int:
-    """Merges, folds and thins what is due, gives up what no tier needs, and deletes it. Says how many files wait for readers to end."""
+    """Merges, folds and thins what is due, gives up what no tier needs, and deletes it. Says how many files wait for readers to end.
+
+    Whatever lies in the home is synced, shipped and claimed as it is: all of it must be whole (see `recovery.restore.check_whole`).
+    """
     declared = journal.image.declared
     if declared is None:
         return 0
