@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nosync.journal.entries import Computed, Declared, Opened, Swept
+from nosync.journal.entries import Computed, Declared, Opened, Restored, Swept
 from nosync.journal.journal import Journal
 from nosync.journal.names import LAYERS, layer_path
 from nosync.model.errors import Fenced
@@ -91,3 +91,12 @@ def test_a_run_that_was_overtaken_deletes_nothing(sweeping: Sweeping) -> None:
     with pytest.raises(Fenced):
         sweeping.sweeper.step(number)
     assert sweeping.orphan in sweeping.disk.sizes(LAYERS)
+
+
+def test_what_a_record_has_come_to_name_since_it_was_found_stays(sweeping: Sweeping) -> None:
+    sweeper, journal = sweeping.sweeper, sweeping.journal
+    assert sweeper.look(journal.image) == 1
+    layer = LayerInfo("v", shard_ranges(1)[0], 1, 2, "diffs", sweeping.orphan, 1, 4, "")
+    journal.append(Restored((sweeping.named,), (layer,)))
+    assert sweeper.step(journal.number) and sweeper.deleted == 0
+    assert sweeping.disk.exists(sweeping.orphan)

@@ -86,14 +86,17 @@ class Compactor:
         name = next((name for name in sorted(self.missing) if name in uploaded), None)
         if name is None or self.remote is None or self.shipper is None:
             return False
-        if self.remote.download(name, self.disk):
-            if not self.verify(self.missing[name]):
-                self.disk.delete(name)  # first: nobody verifies again what is here
-                self.remote.delete(name)
-                self.shipper.lose(name)
-                return True
-            self.disk.sync_files([name])
-            self.disk.sync_folders([name])
+        if not self.remote.download(name, self.disk):
+            self.shipper.lose(name)  # it is nowhere: what it would have stood for stays
+            return True
+        if not self.verify(self.missing[name]):
+            self.disk.delete(name)  # first: nobody verifies again what is here
+            self.journal.look()  # what a newer run has put there instead is not ours to delete
+            self.remote.delete(name)
+            self.shipper.lose(name)
+            return True
+        self.disk.sync_files([name])
+        self.disk.sync_folders([name])
         del self.missing[name]
         return True
 

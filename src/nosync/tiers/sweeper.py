@@ -34,9 +34,11 @@ class Sweeper:
         if not self.due or everywhere < self.boundary or ((held := self.held()) is not None and held < self.boundary):
             return False
         self.journal.look()
+        named = {layer.path for layer in self.journal.snapshot()[0].layers()}  # a layer may have come since, and its record before it
         for name in self.due:
-            self.store.delete(name)
-        self.deleted += len(self.due)
+            if name not in named:
+                self.store.delete(name)
+                self.deleted += 1
         self.due = []
         return True
 
