@@ -1,17 +1,21 @@
 """What comes home from other hosts, and what waits for it."""
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nosync.duties.compacting import Compactor
 from nosync.duties.merging import due_merges
 from nosync.duties.upkeep import Upkeep
+from nosync.journal.chain import read_chain
 from nosync.journal.entries import Computed, Declared, Opened, Restored
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
+from nosync.journal.names import RECORDS
 from nosync.model.errors import Unavailable
 from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
@@ -19,11 +23,17 @@ from nosync.model.run import this_process
 from nosync.model.safety import safe_points
 from nosync.peers.arrivals import FAILURES, Arrivals
 from nosync.peers.client import Unanswered
-from nosync.recovery.restore import Recovered
+from nosync.recovery.restore import Recovered, unreported
+from nosync.recovery.survey import doubtful
+from nosync.runtime.change import difference
 from nosync.runtime.mending import Mending
+from nosync.runtime.rebuilding import ProgramChange
+from nosync.runtime.takeover import Taking
 from nosync.store.disk import LocalDisk
-from nosync.tiers.host import HostTier
+from nosync.tiers.host import HostTier, synced_number
 from nosync.tiers.inventory import image_in_home
+from tests.simulation.places import Host
+from tests.simulation.world import World
 
 HERE, THERE = "10.0.0.1:4000", "10.0.0.2:4000"
 
@@ -153,7 +163,7 @@ class Again:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster, self.called = cluster, 0
 
-    def __call__(self) -> Recovered:
+    def __call__(self, doubted: frozenset[str]) -> Recovered:
         self.called += 1
         image = self.cluster.journal.snapshot()[0]
         lost = [layer for layer in image.newest_layers() if not self.cluster.disk.exists(layer.path)]
@@ -164,7 +174,7 @@ class Again:
 
 def mending(cluster: Cluster) -> tuple[Mending, Again]:
     again = Again(cluster)
-    return Mending(cluster.journal, cluster.arrivals, again, lambda: None), again
+    return Mending(cluster.journal, cluster.arrivals, again, lambda: None, threading.Lock()), again
 
 
 def test_after_a_failed_epoch_only_what_nobody_has_is_made_again(cluster: Cluster) -> None:
@@ -224,3 +234,57 @@ def test_a_place_is_part_of_what_the_journal_keeps_of_a_layer(cluster: Cluster) 
     image.apply(1, Opened(1, 0.0, {}))
     image.apply(2, Computed(1, (layer,), {}, {}))
     assert image.newest_layers() == [layer]
+
+
+def test_a_program_that_takes_over_claims_nothing_that_is_not_home(cluster: Cluster) -> None:
+    cluster.journal.append(Declared("shop", 1, {}, {"v": "same"}, {}, feeders={"v": ["v"]}))
+    layer = cluster.compute(1)
+    declared = cluster.journal.image.declared
+    assert declared is not None
+    change = ProgramChange(declared, difference(declared, declared), {}, {}, frozenset(), (), False, {})
+    Taking(cluster.journal, cluster.disk, None, None, unreported, None, cluster.arrivals).take_over(change, "discard")  # type: ignore[arg-type]
+    assert synced_number(cluster.disk, read_chain(cluster.disk)) == cluster.journal.number
+    assert cluster.disk.exists(layer.path)
+
+
+def test_a_program_does_not_take_over_before_what_it_stands_on_is_home(cluster: Cluster) -> None:
+    cluster.journal.append(Declared("shop", 1, {}, {"v": "same"}, {}, feeders={"v": ["v"]}))
+    cluster.compute(1)
+    cluster.gone, number, declared = {THERE}, cluster.journal.number, cluster.journal.image.declared
+    assert declared is not None
+    change = ProgramChange(declared, difference(declared, declared), {}, {}, frozenset(), (), False, {})
+    with pytest.raises(Unavailable, match="nobody answers"):
+        Taking(cluster.journal, cluster.disk, None, None, unreported, None, cluster.arrivals).take_over(change, "discard")  # type: ignore[arg-type]
+    assert cluster.journal.number == number and synced_number(cluster.disk, read_chain(cluster.disk)) == 0
+
+
+def test_what_is_lost_with_a_host_is_no_more_believed_once_the_host_of_the_home_restarts(cluster: Cluster) -> None:
+    world = World(0)
+    disk: Any = Host(world, "boot").disk
+    journal = Journal(disk, None, this_process(0.0))
+    cluster.disk, cluster.journal = disk, journal
+    cluster.arrivals = Arrivals(journal, disk, cluster.fetch, cluster.keep, journal.number)
+    lost = cluster.compute(1)
+    host = HostTier(journal, disk, arrived=lambda: journal.image.computed_in[1])
+    journal.append(Restored((lost.path,), ()))
+    host.step()
+    assert host.number < journal.number
+    assert all(file.content_synced and file.name_synced for name, file in disk.files.items() if name.startswith(RECORDS))
+
+
+def test_what_tasks_of_an_earlier_run_have_written_is_asked_of_nobody(cluster: Cluster) -> None:
+    before = replace(cluster.layer(1, THERE), path=cluster.layer(1, THERE).path.replace(cluster.journal.run, "0.ab"))
+    cluster.gone = {THERE}
+    cluster.journal.append(Opened(1, 0.0, {}), Computed(1, (), {}, {}), Restored((), (before,)))
+    cluster.arrivals.catch_up()
+    assert cluster.arrivals.standing().behind == 0 and not cluster.arrivals.is_coming(before)
+
+
+def test_a_layer_that_was_never_brought_home_is_in_doubt_without_any_restart(cluster: Cluster) -> None:
+    first, boot = cluster.compute(1), this_process(0.0).boot
+    cluster.arrivals.step()
+    HostTier(cluster.journal, cluster.disk, arrived=cluster.arrivals.reached).step()
+    second = cluster.compute(2)
+    chain = read_chain(cluster.disk)
+    assert doubtful(chain, synced_number(cluster.disk, chain), boot) == {second.path} != {first.path}
+    assert cluster.arrivals.coming() == {second.path}

@@ -24,7 +24,7 @@ def main() -> int:
     options.add_argument("--first", type=int, default=0, help="the first seed")
     options.add_argument("--seed", type=int, help="one history alone, with its traceback")
     options.add_argument("--steps", type=int, help="of that one history, where it was not run by this command")
-    options.add_argument("--kind", choices=KINDS, default="plain", help="whether programs change, or shards, on the way")
+    options.add_argument("--kind", choices=KINDS, default="plain", help="what else changes: programs, shards, paces, workers")
     options.add_argument("--processes", type=int, default=os.cpu_count())
     given = options.parse_args()
     if os.environ.get(HASHES) != "0":

@@ -106,7 +106,8 @@ def _works(history: History, life: Life) -> bool:
                 worked = worked or did
             if name not in life.tasks and (not did or name == "stream"):  # which says so while it waits for a merge
                 break
-    return worked or bool(life.tasks) or sum(sink.last for sink in life.sinks().values()) > delivered
+    coming = life.ready and life.arrivals is not None and life.arrivals.standing().behind > 0  # what is lost is known only after a while
+    return worked or coming or bool(life.tasks) or sum(sink.last for sink in life.sinks().values()) > delivered
 
 
 def _looks(history: History, life: Life) -> bool:

@@ -20,6 +20,7 @@ from nosync.model.layers import Covers, LayerInfo
 from nosync.model.policies.log_structured import LogStructured
 from nosync.model.run import Runner
 from nosync.model.sink import Terms
+from nosync.peers.arrivals import Arrivals
 from nosync.recovery.plan import Shape
 from nosync.recovery.restore import recover
 from nosync.recovery.survey import doubtful
@@ -47,6 +48,8 @@ MERGED = ("totals", "parities", "rows", "pairs", "luck")
 
 class Life:
     """A process. It begins with the one thread that takes over and recovers; `ready` from there on, when the others run."""
+
+    arrivals: Arrivals | None = None  # where tasks do not write into the home
 
     def __init__(self, history: History, host: Host, remote: Link | None, follows: int | None = None) -> None:
         self.history, self.host, self.disk, self.remote, self.follows = history, host, host.disk, remote, follows
@@ -81,7 +84,7 @@ class Life:
         self.upkeep = Upkeep(
             journal, self.disk, self.remote, {name: self.terms(sink) for name, sink in self.sinks().items()}, self, trims, policy=policy,
             roll_records=history.roll, trim_batch=2, marks_of=MARKS_OF, retention=history.rule, verify=self.engine.verify,
-            clock=self.world.clock, now=self.world.clock,
+            clock=self.world.clock, now=self.world.clock, arrivals=self.arrivals,
         )  # fmt: skip
         if self.upkeep.layers is not None and self.upkeep.records is not None:
             self.upkeep.layers.clock = self.upkeep.records.clock = self.world.clock
@@ -200,12 +203,16 @@ class Life:
         """What may be merged, and whether nothing lies beneath."""
         assert self.journal is not None
         for trace in MERGED:
-            covers = self.journal.image.newest.get(trace, {})
+            covers = self.to_be_merged(trace)
             for held in self.ranges_of(trace, covers):
                 known = levels(covers, held)
                 chosen = plan_merge(known, fan_in=3, width=2, floor_rows=1)
                 if chosen and merges_of(chosen):
                     yield chosen, chosen[-1] == known[-1]
+
+    def to_be_merged(self, trace: str) -> Covers:
+        assert self.journal is not None
+        return self.journal.image.newest.get(trace, {})
 
     def ranges_of(self, trace: str, covers: Covers) -> Iterable[HashRange]:
         return covers

@@ -3,14 +3,18 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from .apart import simulate_apart
 from .changing import simulate_changes
 from .history import simulate
+from .paces import simulate_paces
 from .rescaling import simulate_rescaling
 
 KINDS = {
     "plain": simulate,
     "changing": lambda seed, steps: simulate_changes(seed, steps)[0],
     "rescaling": lambda seed, steps: simulate_rescaling(seed, steps)[0],
+    "paces": lambda seed, steps: simulate_paces(seed, steps)[0],
+    "apart": lambda seed, steps: simulate_apart(seed, steps)[0],
 }
 Seen = Counter[tuple[str, str, str]]
 Met = tuple[int, Seen, Counter[str], list[str]]

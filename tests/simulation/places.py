@@ -308,6 +308,9 @@ class Peek:
     def sizes(self, folder: str) -> dict[str, int]:
         return {name: len(self._content(name) or b"") for name in self.place.files if name.startswith(folder + "/")}
 
+    def sizes_of(self, folders: dict[str, str]) -> dict[str, int]:
+        return _behind(folders, self.sizes)
+
 
 class Both:
     """A home, and for what it lacks a remote: for those who only read."""

@@ -71,6 +71,7 @@ class Promises:
             self.opened[kind] = max(self.opened.get(kind, 0), there)
 
     def claim(self, kind: str, epoch: int) -> None:
+        kind = "process" if kind == "executor" else kind  # one ends with the other
         self.claims[kind] = max(self.claims.get(kind, 0), epoch)
         self.reported[kind] = self.reported.get(kind, frozenset()) | {epoch}
 

@@ -12,6 +12,7 @@ from nosync.journal.past import TieredReader, whole_image
 from nosync.model.errors import Corrupt, Invalid
 from nosync.state.cover import pieces
 from nosync.state.leaves import leaf_layers
+from nosync.tiers.inventory import image_in_home
 
 from .ending import check_now
 from .old_epochs import check_old
@@ -66,7 +67,8 @@ def _note_status(history: History, other: History) -> None:
         return
     disk: Any = Peek(life.disk)
     chain = read_chain(disk)
-    said = recorded_safe(chain.image(), disk, chain, lambda number: [record for record in chain.records if record.number > number])
+    image = image_in_home(chain.image(), disk)
+    said = recorded_safe(image, disk, chain, lambda number: [record for record in chain.records if record.number > number])
     for kind, epoch in said.items():
         other.promises.claim(kind, epoch)
     history.world.events["status read back"] += 1

@@ -6,15 +6,18 @@ from __future__ import annotations
 
 import logging
 import random
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 from nosync.journal.journal import Journal
-from nosync.model.errors import OutcomeUnknown, Unavailable
+from nosync.model.errors import Corrupt, OutcomeUnknown, Unavailable
 from nosync.model.lease import LOOK_SECONDS
 from nosync.model.run import Runner
+from nosync.recovery.following import Follower
 from nosync.runtime.standby import Watching
 
 from .places import Host
+from .program import DictEngine
 from .world import Broken, Crash
 
 if TYPE_CHECKING:
@@ -52,6 +55,7 @@ class StandingBy:
         history, chance = self.history, self.chance
         hosts = [self._host(life) for _ in range(2)]
         watching = [Watching(history.link(host) or host.disk, self._runner(host), LOG, history.world.clock) for host in hosts]
+        followers = [self._follower(host) for host in hosts]
         way = chance.choice(("goes on", "is killed", "stands still", "is cut off"))
         over: dict[int, Watching] = {}
         for turn in range(TURNS):
@@ -63,9 +67,12 @@ class StandingBy:
                 history.guarded(life, life.renew)
                 history.act(life, 1)
             history.world.seconds += LOOK_SECONDS
+            self._fetch(followers)
             over |= {number: one for number, one in enumerate(watching) if number not in over and _looks(one)}
             if over and chance.random() < 0.3:
                 break
+        for follower in followers:
+            follower.stop()
         life.host.cut = False
         if over:
             history.world.events[f"followed one that {way}"] += 1
@@ -79,6 +86,18 @@ class StandingBy:
         host = Host(self.history.world, self.history.another_boot())
         self.history.hosts.append(host)
         return host
+
+    def _follower(self, host: Host) -> Follower:
+        """Keeps up with the remote, if there is one."""
+        remote: Any = self.history.link(host)
+        engine = DictEngine(self.history.world, host.disk, self.history.lasting, "0.standby", False)
+        return Follower(host.disk, remote, engine.verify)
+
+    def _fetch(self, followers: list[Follower]) -> None:
+        for follower in followers:
+            if self.history.remote is not None and self.chance.random() < 0.05:
+                with suppress(Unavailable, OutcomeUnknown, Corrupt, Crash):
+                    self.history.world.events["followed along"] += follower.step()
 
     def _runner(self, host: Host) -> Runner:
         self.count += 1

@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 from greenlet import getcurrent, greenlet
 
-ROOMS = ("nosync.journal", "nosync.tiers", "nosync.duties", "nosync.recovery", "nosync.runtime.epochs")
+ROOMS = ("nosync.journal", "nosync.tiers", "nosync.duties", "nosync.recovery", "nosync.runtime.epochs", "nosync.peers.arrivals")
 
 
 class Task:

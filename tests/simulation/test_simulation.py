@@ -5,6 +5,8 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
+from .apart import MUTATIONS as APART_MUTATIONS
+from .apart import simulate_apart
 from .changing import simulate_changes
 from .coverage import missing, table
 from .history import simulate
@@ -20,6 +22,7 @@ HISTORIES = 1_250
 CHANGING = 200
 RESCALED = 100
 PACED = 60
+APART = 100
 
 
 @pytest.mark.slow
@@ -90,6 +93,29 @@ def test_the_contract_holds_when_sinks_get_several_epochs_as_one() -> None:
             broken.append(f"seed {seed}: {type(error).__name__}: {error}")
     assert not broken, "\n".join(broken[:5])
     assert together > PACED // 2
+
+
+def test_the_contract_holds_when_layers_lie_where_tasks_run() -> None:
+    broken, mended = [], 0
+    for seed in range(APART):
+        try:
+            mended += simulate_apart(seed, steps_of(seed))[1]
+        except Exception as error:
+            broken.append(f"seed {seed}: {type(error).__name__}: {error}")
+    assert not broken, "\n".join(broken[:5])
+    assert mended > 0
+
+
+@pytest.mark.parametrize("name", APART_MUTATIONS)
+def test_the_simulation_notices_what_is_lost_with_a_worker(name: str) -> None:
+    make, likely = APART_MUTATIONS[name]
+    with make():
+        for seed in (likely, *range(400)):
+            try:
+                simulate_apart(seed, 24)
+            except (Broken, ValueError):
+                return
+    raise AssertionError(f"nothing broke although {name}")
 
 
 @pytest.mark.parametrize("name", PACE_MUTATIONS)

@@ -48,7 +48,9 @@ class Pace:
 
 
 class Releaser:
-    """Delivers what is due. `sinks` says when each may have an epoch."""
+    """Delivers what is due. `sinks` says when each may have an epoch. `arrive` waits until what is recorded is in the home, where others
+    write layers.
+    """
 
     def __init__(
         self,
@@ -58,7 +60,9 @@ class Releaser:
         policy: Policy,
         standings: Callable[[], Sequence[Standing]],
         now: Callable[[], float] = time.time,
+        arrive: Callable[[], None] | None = None,
     ) -> None:
+        self.arrive = arrive
         self.journal, self.sinks, self.outlet, self.policy, self.standings, self.now = journal, sinks, outlet, policy, standings, now
         image = journal.image
         self.delivered = {sink: image.released.get(sink, NO_EPOCH) for sink in sinks}
@@ -74,7 +78,9 @@ class Releaser:
             return self._intend(sink, done)
         if not self._is_recorded(intent) or (intent.together and self.due(sink) < intent.epoch):
             return False
-        self.journal.look()
+        if self.arrive is not None:
+            self.arrive()
+        self.journal.look()  # at last: all that takes long is done
         last = intent.epoch if intent.together else Epoch(done + 1)
         self.outlet.deliver(sink, Epoch(done + 1), last)
         if last == intent.epoch:

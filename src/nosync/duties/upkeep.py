@@ -75,7 +75,8 @@ class Upkeep:
         self.journal, self.disk, self.remote = journal, disk, remote
         self.policy, self.meter = policy, Meter(Pace.from_bytes(disk.read(PACE)))
         self._build_tiers({tier.survives: tier for tier in policy.tiers(remote is not None)}, uploader)
-        self.releaser = Releaser(journal, sinks, outlet, policy, self.standings, now)
+        arrive = arrivals.catch_up if arrivals is not None else None
+        self.releaser = Releaser(journal, sinks, outlet, policy, self.standings, now, arrive)
         self.trimmer = Trimmer(journal, sources, self.may_go, self.standings, trim_batch)
         self.roll_records = roll_records
         self.roller = Roller(journal, disk, remote, roll_records, marks_of or {})

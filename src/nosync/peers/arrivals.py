@@ -73,7 +73,7 @@ class Arrivals:
 
     def bring(self, layers: Iterable[LayerInfo]) -> dict[str, str]:
         """Fetches those that are not in the home; of those that do not come, by path, why."""
-        coming = {layer.path: layer for layer in layers if layer.place != HOME and self.disk.size(layer.path) != layer.bytes}
+        coming = {layer.path: layer for layer in layers if self._is_elsewhere(layer) and self.disk.size(layer.path) != layer.bytes}
         self.places |= {layer.place for layer in coming.values()}
         gone: dict[Place, str] = {}
         reasons = dict(zip(coming, self._pool.map(lambda layer: self._brought(layer, gone), coming.values())))
@@ -102,7 +102,17 @@ class Arrivals:
 
     def is_coming(self, layer: LayerInfo) -> bool:
         """Whether the layer is on its way."""
-        return layer.place != HOME and any(one.path == layer.path for record in self._behind() for one in layers_of(record))
+        return self._is_elsewhere(layer) and layer.path in self.coming()
+
+    def coming(self) -> set[str]:
+        """The layers that are on their way."""
+        return {layer.path for record in self._behind() for layer in layers_of(record) if self._is_elsewhere(layer)}
+
+    def _is_elsewhere(self, layer: LayerInfo) -> bool:
+        """Whether a task of this run has written it. What those before have left to their executors is gone with them, and has been seen to
+        by the recovery: a record of that may still name layers which the remote alone has, and nobody needs here.
+        """
+        return layer.place != HOME and f"-{self.journal.run}-" in layer.path
 
     def _behind(self) -> list[Record]:
         return self.journal.after(self.number)

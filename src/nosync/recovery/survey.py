@@ -31,8 +31,8 @@ class Survey:
 
 
 def doubtful(chain: Chain, synced: RecordNumber, boot: str) -> frozenset[str]:
-    """Files that a restart of the host may have torn: named in records behind the last that is known to be synced, and written before
-    the host's last restart.
+    """Files named in records behind the last that is known to be synced, and written before the host's last restart, which may have torn
+    them; and those that tasks have written elsewhere, which may have gone with their hosts before they came home.
     """
     found: set[str] = set()
     written = chain.rollup.image.started.boot if chain.rollup and chain.rollup.image.started else boot
@@ -40,14 +40,14 @@ def doubtful(chain: Chain, synced: RecordNumber, boot: str) -> frozenset[str]:
         for entry in record.entries:
             if isinstance(entry, Started):
                 written = entry.boot
-            if record.number <= synced or written == boot:
+            if record.number <= synced:
                 continue
             match entry:
                 case Computed() | Restored() | TakenOver():
-                    found.update(layer.path for layer in entry.layers)
-                case Merged():
+                    found.update(layer.path for layer in entry.layers if written != boot or layer.place)
+                case Merged() if written != boot:
                     found.add(entry.layer.path)
-                case Opened():
+                case Opened() if written != boot:
                     found.update(entry.files)
     return frozenset(found)
 

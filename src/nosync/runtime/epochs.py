@@ -68,7 +68,7 @@ class Epochs:
         self.journal, self.sources, self.engine, self.clock = journal, sources, engine, clock
         self.always_first, self.closings = always_first, closings
         self.reproducible = reproducible or (lambda: self.journal.image.last_opened)
-        self._opening = threading.Lock()
+        self.opening = threading.Lock()  # held by whoever opens an epoch, or must not come upon a new one
         self._taken: dict[str, Slice] = {}  # handed out by sources, not recorded yet
         self._unacknowledged: list[Opened] = []  # sources have yet to hear that these are recorded
 
@@ -126,7 +126,7 @@ class Epochs:
         return opened
 
     def _open(self, epoch: Epoch) -> Opened | None:
-        with self._opening:
+        with self.opening:
             self.journal.resolve()
             self._acknowledge()
             if epoch in self.journal.image.opened:
@@ -146,7 +146,7 @@ class Epochs:
 
     def acknowledge(self) -> None:
         """Nobody depends any more on the sources to keep what is on every tier: no failure takes it back."""
-        with self._opening:
+        with self.opening:
             self._acknowledge()
 
     def _acknowledge(self) -> None:

@@ -5,6 +5,7 @@ shards that were lost are recomputed, for the epochs that were lost. Everything 
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from nosync.journal.journal import Journal
@@ -15,12 +16,15 @@ from nosync.recovery.restore import Recovered
 
 @dataclass
 class Mending:
-    """`recover` is the ordinary recovery; `still` waits until nothing makes new layers of those that may be lost."""
+    """`recover` is the ordinary recovery, told which files may be lost; `still` waits until nothing makes new layers of those. `opening`:
+    while it is held no epoch is opened.
+    """
 
     journal: Journal
     arrivals: Arrivals
-    recover: Callable[[], Recovered]
+    recover: Callable[[frozenset[str]], Recovered]
     still: Callable[[], None]
+    opening: AbstractContextManager[object]
     due: bool = False
     mended: list[Recovered] = field(default_factory=list)
 
@@ -42,7 +46,8 @@ class Mending:
         return bool(missing)
 
     def _make_again(self) -> None:
-        done = self.recover()
+        with self.opening:
+            done = self.recover(frozenset(self.arrivals.coming()))
         if done.rolled_back:
             raise Internal("input was lost with a host of the cluster", hint="Start the flow on the same home again.")
         self.mended.append(done)

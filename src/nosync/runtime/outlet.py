@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
@@ -66,13 +66,11 @@ class LayerChanges:
 
 
 class LayerOutlet:
-    """Hands epochs to the sinks of a program. Making one opens them all, or none. Each sink is called by one thread at a time.
-
-    `arrived` waits until the layers of what is recorded are in the home, where executors that do not see it write them (`sharing`).
+    """Hands epochs to the sinks of a program. Making one opens them all, or none. Each sink is called by one thread at a time. `sharing`:
+    executors do not see the home.
     """
 
     sharing: Sharing | None = None
-    arrived: Callable[[], None] = staticmethod(lambda: None)
 
     def __init__(self, program: Program, journal: Journal, home: str) -> None:
         self.program, self.journal, self.home = program, journal, home
@@ -111,7 +109,6 @@ class LayerOutlet:
 
     def deliver(self, sink: str, first: Epoch, last: Epoch) -> None:
         node = self.program.graph.sinks[sink]
-        self.arrived()
         with self.journal.lock:
             shards = self.journal.image.traces.get(node.trace, {})
             layers = {shard: _newest(shards[shard], first, last) for shard in sorted(shards)}

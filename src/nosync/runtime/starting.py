@@ -230,7 +230,8 @@ class Starting:
         recovered = self._recover(report)
         if recovered.rolled_back:
             self.start_sources()
-        taking = Taking(self.journal, self.disk, self.remote, self.engine, report, self.engine)
+        arrivals = self.unshared.arrivals if self.unshared is not None else None
+        taking = Taking(self.journal, self.disk, self.remote, self.engine, report, self.engine, arrivals)
         takeover, joining = Takeover(), None
         if self.change is not None and self.first is not None:
             joining = Joining(self.change, taking, self.journal, self.engine, self.troubles)

@@ -83,8 +83,10 @@ class Stepping:
         self.merger = Merger(str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks), expiries(graph), coming)
         self.mending: Mending | None = None
         if self.arrivals is not None:
-            self.mending = Mending(self.journal, self.arrivals, self._recover, lambda: self.merger.finish(self._merged))
-            self.outlet.sharing, self.outlet.arrived = self.sharing, self.arrivals.catch_up
+            self.mending = Mending(
+                self.journal, self.arrivals, self._recover, lambda: self.merger.finish(self._merged), self.epochs.opening
+            )  # fmt: skip
+            self.outlet.sharing = self.sharing
         self.rescaling = Rescaling(self.journal, self.engine, program.scaling, self.clock)
         if self.joining is not None:
             self.upkeep.keeps_all, self.rescaling.held = True, "what is new in the program gets its past"
@@ -174,10 +176,10 @@ class Stepping:
     def _merged(self, layer: LayerInfo) -> None:
         self.journal.append(Merged(layer))
 
-    def _recover(self) -> Recovered:
-        """In the middle of the run: nothing in the home is in doubt."""
+    def _recover(self, doubted: frozenset[str]) -> Recovered:
+        """In the middle of the run: what is in the home is in no doubt."""
         whole = partial(is_whole, self.home)
-        return recover(self.journal, self.disk, self.remote, self.engine, self.program.shape(), whole, frozenset())
+        return recover(self.journal, self.disk, self.remote, self.engine, self.program.shape(), whole, doubted)
 
     def bring(self, covers: Covers) -> None:
         """After a loss, layers of the past lie on the remote alone until somebody asks for them. What is on its way home is not lost."""

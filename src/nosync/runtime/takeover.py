@@ -13,6 +13,7 @@ from nosync.model.engine import Engine
 from nosync.model.errors import Invalid
 from nosync.model.identifiers import NO_EPOCH, Epoch
 from nosync.model.store import Disk, Remote
+from nosync.peers.arrivals import Arrivals
 from nosync.recovery.restore import Report
 from nosync.runtime.change import OnChange, base
 from nosync.runtime.job_progress import Watched
@@ -81,6 +82,7 @@ class Taking:
     engine: Engine
     report: Report
     watched: Watched | None = None
+    arrivals: Arrivals | None = None
 
     def take_over(self, change: ProgramChange, on_change: OnChange) -> Takeover:
         """At once: nothing else is computed meanwhile."""
@@ -97,12 +99,17 @@ class Taking:
         """The program takes over behind the newest epoch, as far as which a rebuild has come."""
         epoch, found = self.journal.image.epoch, change.difference
         layers, seen = (rebuild.layers, rebuild.times) if rebuild is not None else ((), [])
-        host = HostTier(self.journal, self.disk)
-        host.step()  # no restart of the host may lead back behind this
+        self._sync()  # no restart of the host may lead back behind this
         first = Epoch(1) if change.stepwise else epoch
         begun = dict.fromkeys(change.targets, first if rebuild is not None else epoch + 1)
         released = dict.fromkeys(change.sinks, first - 1 if rebuild is not None else epoch)
         self.journal.append(change.declaration, TakenOver(epoch, layers, begun, rebuild is None, released, seen))
-        host.step()  # nor make it undone once a sink has something of it
+        self._sync()  # nor make it undone once a sink has something of it
         fresh = found.fresh
         return Takeover(epoch, found.kept, fresh if rebuild is not None else (), () if rebuild is not None else fresh, found.gone)
+
+    def _sync(self) -> None:
+        """All that is recorded by now; what tasks have written elsewhere is brought home first."""
+        if self.arrivals is not None:
+            self.arrivals.catch_up()
+        HostTier(self.journal, self.disk).step()

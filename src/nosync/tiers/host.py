@@ -26,7 +26,8 @@ MOST_MERGED = 8  # merged layers that are synced at once; more of them do not wa
 
 class HostTier:
     """The home's own disk. Records up to `number` are synced with the layers of their epochs, up to `synced` with merged layers too.
-    Without `layers`, records and input alone. `arrived`: up to which record layers are in the home, where others write them.
+    Without `layers`, records and input alone. `arrived`: up to which record layers are in the home, where others write them. All records
+    are synced before any of these counts: a later one may say that an earlier layer is lost, and what came of that.
     """
 
     def __init__(
@@ -48,15 +49,14 @@ class HostTier:
 
     def step(self) -> bool:
         """Syncs what is new; says whether anything was."""
-        records = self.journal.after(self.number)
-        if self.arrived is not None and self.layers:
-            last = self.arrived()
-            records = [record for record in records if record.number <= last]
+        last = self.arrived() if self.arrived is not None and self.layers else None
+        known = self.journal.after(self.number)  # asked after: a record for which a layer need not come any more is among them
+        records = known if last is None else [record for record in known if record.number <= last]
         if not records:
             return self._sync_merged()
         layers = [layer for record in records for layer in layers_of(record) if self.layers]
         files = [name for record in records for entry in record.entries if isinstance(entry, Opened) for name in entry.files]
-        self._sync([*(layer.path for layer in layers), *files, *(record_name(record.number) for record in records)])
+        self._sync([*(layer.path for layer in layers), *files, *(record_name(record.number) for record in known)])
         self.bytes += sum(layer.bytes for layer in layers) + sum(len(record.content) for record in records)
         self._mark_synced(records)
         if len(self.merged) > MOST_MERGED:

@@ -1,5 +1,7 @@
 """Which layers are where. There are few at any time: what nobody needs is given up."""
 
+from collections.abc import Iterable
+
 from nosync.journal.entries import Restored, RolledBack
 from nosync.journal.image import Image
 from nosync.journal.names import layer_folder
@@ -18,9 +20,13 @@ def layers_there(remote: Store, image: Image) -> set[str]:
 
 def image_on_remote(image: Image, remote: Store) -> Image:
     """The flow as far as a remote alone has it: layers of the last epochs may still be under way, and some are there as one with others."""
-    uploaded, found = layers_there(remote, image), image.copy()
-    views = {TraceName(view["trace"]) for view in image.declared.views.values()} if image.declared else set()
-    parts = [layers for trace in views for layers in pieces(image.traces.get(trace, {})).values()]
+    return _as_far_as(image, remote, {TraceName(view["trace"]) for view in image.declared.views.values()} if image.declared else set())
+
+
+def _as_far_as(image: Image, store: Store, traces: Iterable[TraceName]) -> Image:
+    """Up to the last epoch as of which a store has all of these."""
+    uploaded, found = layers_there(store, image), image.copy()
+    parts = [layers for trace in traces for layers in pieces(image.traces.get(trace, {})).values()]
     missing = [layer.begin for layers in parts for layer in uncovered(layers, uploaded)]
     found.apply(found.number, RolledBack(Epoch(min([image.epoch, *(begin - 1 for begin in missing)]))))
     found.apply(found.number, Restored(tuple(layer.path for layer in found.layers() if layer.path not in uploaded), ()))
@@ -28,9 +34,13 @@ def image_on_remote(image: Image, remote: Store) -> Image:
 
 
 def image_in_home(image: Image, home: Disk) -> Image:
-    """The flow as far as its home has it: layers of the last epochs may be on their way from the hosts where tasks wrote them."""
-    coming = any(layer.place and not home.exists(layer.path) for layer in image.newest_layers())
-    return image_on_remote(image, home) if coming else image
+    """The flow as far as its home has it: layers of the last epochs may be on their way from the hosts where tasks wrote them. What sinks
+    have got need not be there.
+    """
+    sinks = {sink.get("trace") for sink in image.declared.sinks.values()} if image.declared else set()
+    state = [trace for trace in image.traces if trace not in sinks]
+    coming = any(layer.place and layer.trace not in sinks and not home.exists(layer.path) for layer in image.newest_layers())
+    return _as_far_as(image, home, state) if coming else image
 
 
 def layers_on(store: Store, image: Image) -> list[str]:
