@@ -21,7 +21,8 @@ from nosync.peers.client import CLIENTS, fetch, tell
 from nosync.peers.home import HomeServer
 from nosync.peers.host import LayerHost, Worker, home_host
 from nosync.peers.processes import is_running
-from nosync.peers.serving import is_own_folder
+from nosync.peers.server import MOST_TRANSFERS, LayerServer
+from nosync.peers.serving import Order, is_own_folder
 from nosync.peers.tidying import lying
 from nosync.state.layer import open_layer, verify, write_layer
 from tests.crash.waiting import until
@@ -189,3 +190,22 @@ def test_who_has_a_shared_home_loads_nothing_of_it() -> None:
     code = "import sys, nosync, nosync.spark.task; print('pyarrow.flight' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "False"
+
+
+def test_what_somebody_asks_for_is_of_use(server: HomeServer, tmp_path: Path) -> None:
+    there = elsewhere(server, tmp_path / "there")
+    layer = there.wrote(written(there.root))
+    os.utime(there.root / layer.path, (0, 0))
+    fetch(server.sharing, layer.place, layer, tmp_path / "here")
+    assert lying(str(there.root / layer.path), layer.path).used_at > 0
+
+
+def test_who_asks_and_goes_away_holds_up_nobody(home: Path) -> None:
+    layer = written(home)
+    order = Order(str(home), "127.0.0.1", "127.0.0.1", os.getpid(), "token", 0, at_home=True)
+    server = LayerServer(order, 0)
+    ticket = flight.Ticket(json.dumps({"path": layer.path}).encode())
+    for _ in range(MOST_TRANSFERS + 1):
+        server.do_get(None, ticket)
+    assert server._transfers.acquire(blocking=False)
+    server.shutdown()

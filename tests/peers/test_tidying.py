@@ -22,3 +22,9 @@ def test_what_only_this_host_may_have_stays() -> None:
 
 def test_what_no_record_names_goes_in_the_end() -> None:
     assert to_delete([Lying("own", 200, NOW - UNNAMED_SECONDS - 1, False)], 100, NOW) == ["own"]
+
+
+def test_what_others_have_too_goes_before_what_only_this_host_may_have() -> None:
+    lying = [Lying("own", 90, NOW - UNNAMED_SECONDS - 1, False), Lying("fetched", 90, NOW - 1, True)]
+    assert to_delete(lying, 120, NOW) == ["fetched"]
+    assert to_delete(lying, 100, NOW) == ["fetched", "own"]

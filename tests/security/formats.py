@@ -58,6 +58,7 @@ from nosync.state.search import lookup, rows_of
 from nosync.store.disk import LocalDisk
 from nosync.store.packing import packed, unpacked
 from nosync.tiers.host import SYNCED, synced_number
+from tests.security.besides import BESIDES
 from tests.security.homes import attack_home
 from tests.security.mutations import as_json, flipped, mutated, reworded, signed
 
@@ -291,4 +292,5 @@ FORMATS: dict[str, Format] = {
     "layer": Format(a_seed, seeded(attack_layer)),
     "view": Format(a_seed, seeded(attack_view)),
     "home": Format(a_seed, seeded(attack_home)),
+    **{name: Format(*one) for name, one in BESIDES.items()},
 }

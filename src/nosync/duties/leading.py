@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from nosync.duties.troubles import Troubles
 from nosync.journal.journal import Journal
-from nosync.journal.names import LEASES, STANDBYS, lease_name
+from nosync.journal.names import LEASES, STANDBYS, lease_name, own
 from nosync.model.errors import Fenced, NosyncError
 from nosync.model.lease import LEASE_SECONDS, NOTICE_SECONDS, RENEW_SECONDS, Lease, Roll, Standby
 from nosync.model.run import Runner
@@ -49,9 +49,9 @@ class Leading:
         return max(0.0, now + (RENEW_SECONDS if self.standbys else NOTICE_SECONDS) - self.clock())
 
     def _look(self, first: bool) -> None:
-        names = self.store.sizes(STANDBYS)
-        self.roll.look(self.store.read_all(list(names)) if names else {})
-        gone = [name for name in self.store.sizes(LEASES) if name < lease_name(self.journal.generation)] if first else []
+        names = own(self.store.sizes(STANDBYS))
+        self.roll.look(self.store.read_all(names) if names else {})
+        gone = [name for name in own(self.store.sizes(LEASES)) if name < lease_name(self.journal.generation)] if first else []
         for name in [*self.roll.forgotten, *gone]:
             self.store.delete(name)
 

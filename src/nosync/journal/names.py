@@ -32,7 +32,10 @@ TAKEN = "journal/taken"
 LAYERS, INPUT, RECEIPTS, READERS = "layers", "input", "receipts", "readers"
 IMPORTED = f"{INPUT}/~imported"  # no source has this name
 LEASES, STANDBYS = "leases", "standbys"
-NUMBERED = re.compile(r"runs/[0-9]{8,12}|journal/records/[0-9]{16}|journal/(segments|openings|taken|rollups)/[0-9]{16}-[0-9]{16}")
+OWN = re.compile(
+    r"runs/[0-9]{8,12}|journal/records/[0-9]{16}|journal/(segments|openings|taken|rollups)/[0-9]{16}-[0-9]{16}"
+    r"|leases/[0-9]{8,12}|standbys/[0-9a-z]{8,32}|readers/[0-9a-f]{32}"
+)
 LAYER = re.compile(
     r"layers/[^/]+/(?P<range>[0-9a-f]+-[0-9a-f]+)/(?P<lower>\d+)-(?P<upper>\d+)-(?P<generation>\d+)\.[0-9a-f]+-[0-9a-f]+\.arrow"
 )
@@ -100,8 +103,8 @@ def rollup_name(number: RecordNumber, epoch: Epoch) -> str:
 
 
 def own(names: Iterable[str]) -> list[str]:
-    """Those that a journal gives. Whatever else lies in its folders is somebody else's, and is left alone."""
-    return [name for name in names if NUMBERED.fullmatch(name)]
+    """Those that a journal, runs and readers give. Whatever else lies in their folders is somebody else's, and is left alone."""
+    return [name for name in names if OWN.fullmatch(name)]
 
 
 def numbers_in(name: str) -> tuple[RecordNumber, ...]:

@@ -10,6 +10,8 @@ import json
 import math
 from dataclasses import asdict, dataclass, replace
 
+from nosync.model.errors import MALFORMED
+
 PACE = "pace"
 AT_ONCE = 16  # requests under way (see `store.objects`)
 SMALL = 256 << 10  # bytes up to which a transfer says more about requests than about bytes
@@ -35,7 +37,7 @@ class Pace:
         try:
             found = Pace(**json.loads(content or b"{}"))
             good = all(type(value) in (int, float) and math.isfinite(value) and value > 0 for value in asdict(found).values())
-        except (ValueError, TypeError):
+        except MALFORMED:
             good = False
         return found if good else Pace()
 

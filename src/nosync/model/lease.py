@@ -13,6 +13,8 @@ one of them creates (see `journal`): a lease that is misjudged costs a takeover 
 import json
 from dataclasses import asdict, dataclass
 
+from nosync.model.errors import MALFORMED
+
 RENEW_SECONDS = 0.7  # between renewals: one may be lost
 LEASE_SECONDS = 1.6  # unchanged for so long, the run is taken for dead
 LOOK_SECONDS = 0.25  # between looks at a lease
@@ -39,7 +41,7 @@ class Lease:
         """None for what is missing or not ours."""
         try:
             return Lease(**json.loads(content or b""))
-        except (ValueError, TypeError):
+        except MALFORMED:
             return None
 
 
@@ -60,7 +62,7 @@ class Standby:
         try:
             facts = json.loads(content or b"")
             return Standby(facts["process"], facts["host"])
-        except (ValueError, TypeError, KeyError):
+        except MALFORMED:
             return None
 
 

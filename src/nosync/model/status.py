@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from nosync.model.errors import MALFORMED
 from nosync.model.estimate import Effort, Estimate, Pace
 from nosync.model.lease import Standby
 from nosync.model.safety import Standing
@@ -92,7 +93,7 @@ class Live:
                 **facts, tiers=tiers, troubles=troubles, recovery=Recovery(**recovery) if recovery else None,
                 estimate=_estimate(estimate) if estimate else None, standbys=standbys,
             )  # fmt: skip
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except MALFORMED:
             return None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 def is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, OverflowError):  # there is no such number
         return False
     except PermissionError:
         return True

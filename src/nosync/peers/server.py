@@ -37,6 +37,7 @@ from nosync.tiers.background import arguments
 PIECE = 1 << 20
 MOST_TRANSFERS = 64
 MOST_TICKET, MOST_BODY = 4 << 10, 4 << 20
+ROUNDABOUT = {".", ".."}
 SCHEMA = pa.schema([pa.field("bytes", pa.binary())])
 WATCH_SECONDS = 0.5
 TIDY_SECONDS = 30.0
@@ -68,16 +69,18 @@ class LayerServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def do_get(self, context: Any, ticket: Any) -> Any:
         file = self.root / _layer_named(ticket.ticket)
-        if not self._transfers.acquire(blocking=False):
-            raise flight.FlightUnavailableError(f"{MOST_TRANSFERS} transfers are under way")
         try:
             content = pa.memory_map(str(file)).read_buffer()
+            if not self.at_home:
+                os.utime(file)  # it was asked for
         except OSError:
-            self._transfers.release()
             raise flight.FlightServerError("it is not here") from None
         return flight.GeneratorStream(SCHEMA, self._pieces(content))
 
     def _pieces(self, content: pa.Buffer) -> Iterator[pa.RecordBatch]:
+        """Counts from the first piece on: who asks and goes away before that holds up nobody."""
+        if not self._transfers.acquire(blocking=False):
+            raise flight.FlightUnavailableError(f"{MOST_TRANSFERS} transfers are under way")
         try:
             for start in range(0, content.size, PIECE):
                 piece = content.slice(start, min(PIECE, content.size - start))
@@ -143,7 +146,7 @@ def _layer_named(ticket: bytes) -> str:
 
 def _checked(name: object) -> str:
     """Nothing but layers, and none that leads out of the folder."""
-    if not isinstance(name, str) or LAYER.fullmatch(name) is None or any(part in (".", "..") for part in name.split("/")):
+    if not isinstance(name, str) or LAYER.fullmatch(name) is None or "\0" in name or ROUNDABOUT & {*name.split("/")}:
         raise flight.FlightServerError("this is no name of a layer")
     return name
 

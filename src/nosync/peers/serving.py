@@ -19,8 +19,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nosync.model.errors import Unavailable
-from nosync.model.places import Place, Tls, address_of
+from nosync.model.errors import MALFORMED, Unavailable
+from nosync.model.places import Place, Tls, address_of, is_place
 from nosync.peers.processes import is_running
 from nosync.state.private import make_folder, open_private
 from nosync.tiers.background import close_pipes, spawn
@@ -85,11 +85,13 @@ def _started(order: Order) -> Place:
 
 
 def _announced(file: Path) -> dict[str, Any] | None:
+    """Nothing where the file is not there, or says something else."""
     try:
-        facts: dict[str, Any] = json.loads(file.read_text())
-    except (OSError, ValueError):
+        facts = json.loads(file.read_text())
+        known = {"process": int(facts["process"]), "place": facts["place"]}
+    except (OSError, *MALFORMED):
         return None
-    return facts
+    return known if is_place(known["place"]) else None
 
 
 def _listening(file: Path) -> Place | None:
@@ -120,6 +122,6 @@ def reaches(place: Place) -> bool:
     """Whether somebody listens there: known soon, also where the host is gone."""
     try:
         socket.create_connection(address_of(place), REACH_SECONDS).close()
-    except OSError:
+    except (OSError, OverflowError):  # there is no such port
         return False
     return True

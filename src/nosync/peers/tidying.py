@@ -41,7 +41,7 @@ def to_delete(lying: Iterable[Lying], most_bytes: int, now: float) -> list[str]:
     if total <= most_bytes:
         return []
     gone = []
-    for one in sorted(known, key=lambda one: one.used_at):
+    for one in sorted(known, key=lambda one: (not one.spare, one.used_at)):
         if total <= SHARE_LEFT * most_bytes:
             break
         if one.spare or now - one.used_at > UNNAMED_SECONDS:

@@ -49,6 +49,20 @@ def _opened(path: str) -> pa.RecordBatchFileReader:
         raise ValueError(str(error)) from error
 
 
+def blob_in(path: str, number: int) -> pa.RecordBatch:
+    """A blob of a file, held to what it says of itself: `ValueError` where offsets lead out of it."""
+    try:
+        stored = _opened(path).get_batch(number)
+        stored.validate(full=True)
+        if stored.schema != STORED or stored.num_rows != 1:
+            raise ValueError(f"record batch {number} holds no blob")
+        found = pa.ipc.open_stream(stored.column(0)[0].as_buffer()).read_next_batch()
+        found.validate(full=True)
+    except OSError as error:
+        raise ValueError(str(error)) from error
+    return found
+
+
 @dataclass(frozen=True)
 class ImportedTask:
     """Tasks are numbered by the blobs that they read."""
@@ -71,8 +85,9 @@ class ImportedTask:
 
     def _read(self, batches: Iterable[pa.RecordBatch]) -> Batches:
         for path, number in (self.places[i] for batch in batches for i in batch.column(0).to_pylist()):
-            blob = _opened(path).get_batch(number).column(0)[0]
-            yield pa.ipc.open_stream(blob.as_buffer()).read_next_batch()
+            with reading(f'"{path}", imported state,', RESTORE):
+                found = blob_in(path, number)
+            yield found
 
 
 def groups(job: "EpochJob", names: Sequence[str], task: AccumulateTask, declared: StructType) -> DataFrame:

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 
-from nosync.journal.names import READERS
+from nosync.journal.names import READERS, own
 from nosync.model.errors import MALFORMED, NosyncError
 from nosync.model.identifiers import NO_RECORD, RecordNumber
 from nosync.model.run import own_name
@@ -97,14 +97,15 @@ class Leases:
 
     def hold(self, record: RecordNumber, seconds: float = SECONDS) -> None:
         """For a reader in this process, from before it looks what there is: its lease ends by itself."""
-        now = self.now()
-        self.own = [(known, until) for known, until in self.own if until > now] + [(record, now + seconds)]
+        self.own.append((record, self.now() + seconds))  # by many threads at once
 
     def oldest(self) -> RecordNumber | None:
         """What is named by a record up to this one may be being read; None where nobody reads. Leases that have ended are cleared away."""
         now = self.now()
-        found = [record for record, until in self.own if until > now]
-        for name in self.disk.sizes(READERS):
+        for ended in [hold for hold in self.own if hold[1] <= now]:
+            self.own.remove(ended)
+        found = [record for record, _ in self.own]
+        for name in own(self.disk.sizes(READERS)):
             record, until = _facts(self.disk.read(name))
             if self.now() < until < self.now() + LONGEST:
                 found.append(record)
