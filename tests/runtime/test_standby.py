@@ -3,18 +3,22 @@
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 import nosync as ns
 from nosync.duties.leading import Leading
 from nosync.duties.troubles import Troubles
+from nosync.journal.chain import Chain
 from nosync.journal.journal import Journal
 from nosync.journal.names import LEASES, STANDBYS
-from nosync.model.errors import Conflict, Fenced, Unavailable
-from nosync.model.lease import LEASE_SECONDS, NOTICE_SECONDS, RENEW_SECONDS
+from nosync.model.errors import Conflict, Fenced, NosyncError, OutcomeUnknown, Unavailable
+from nosync.model.lease import FORGOTTEN_LOOKS, LEASE_SECONDS, NOTICE_SECONDS, RENEW_SECONDS
 from nosync.model.run import Runner
 from nosync.model.store import Store
+from nosync.runtime import standby
 from nosync.runtime.standby import Watching
 from nosync.store.disk import LocalDisk
 from nosync.store.homes import WARM_UP, refuse_foreign_folder
@@ -235,3 +239,34 @@ def test_a_new_home_in_which_somebody_rehearses_is_nobody_elses_folder(tmp_path:
     (tmp_path / "notes").mkdir()
     with pytest.raises(ns.Invalid, match="notes"):
         refuse_foreign_folder(tmp_path)
+
+
+@pytest.mark.parametrize("error", [Unavailable("the link is cut"), OutcomeUnknown("it timed out")])
+def test_who_cannot_take_over_now_stands_by_again(error: NosyncError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+
+    def begin(*, follows: int) -> Any:
+        tried.append(follows)
+        if len(tried) == 1:
+            raise error
+        return "led"
+
+    idle = SimpleNamespace(end=lambda: None)
+    monkeypatch.setattr(standby, "check_start", lambda *_: Chain())
+    monkeypatch.setattr(standby, "WarmUp", lambda *_: idle)
+    monkeypatch.setattr(standby, "AGAIN_SECONDS", 0.0)
+    program: Any = SimpleNamespace(name="shop")
+    assert standby.stand_by(begin, program, tmp_path, None, None, "refuse", False) == "led"  # type: ignore[comparison-overlap]
+    assert tried == [0, 0]
+
+
+def test_files_of_others_beside_leases_and_announcements_are_left_alone(hosts: list[Host]) -> None:
+    first, *_ = hosts
+    mine = [f"{STANDBYS}/notes.txt", f"{LEASES}/00000000.bak", f"{LEASES}/0"]
+    for name in mine:
+        first.away.replace(name, b"of somebody else")
+    leading = first.lead()
+    for _ in range(FORGOTTEN_LOOKS + 2):
+        leading.step()
+        first.now += NOTICE_SECONDS
+    assert all(first.away.exists(name) for name in mine) and not leading.standbys

@@ -28,6 +28,7 @@ from nosync.runtime.warm_up import WarmUp
 from nosync.store.disk import LocalDisk
 
 FOLLOW_SECONDS = 5.0
+AGAIN_SECONDS = 1.0
 
 
 class Begin(Protocol):
@@ -52,8 +53,11 @@ def stand_by(
             warm_up.end()
             try:
                 starting = begin(follows=generation)
+            except (Unavailable, OutcomeUnknown) as error:
+                log.warning("could not take over, standing by again: %s", error.message)
+                watching.sleep(AGAIN_SECONDS)
             except Conflict:
-                if watching.newest() == generation:
+                if not watching.is_followed(generation):
                     raise
             else:
                 watching.leave()
@@ -141,6 +145,13 @@ class Watching:
 
     def newest(self) -> int:
         return newest_generation(self.store.sizes(RUNS))
+
+    def is_followed(self, generation: int) -> bool:
+        """Whether another run has come after, or may have: a store that does not answer is asked again."""
+        try:
+            return self.newest() != generation
+        except (Unavailable, OutcomeUnknown):
+            return True
 
     def _turn_to(self, generation: int) -> None:
         self.generation, self.watch = generation, Watch()
