@@ -141,7 +141,7 @@ def main() -> int:
         return 0
     os.chdir(ROOT)
     plugin = Mutating(options)
-    flags = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "--no-header", "--basetemp"]
+    flags = ["-q", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-p", "no:hypothesispytest", "--no-header", "--basetemp"]
     with TemporaryDirectory(prefix="mutation-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
         code = pytest.main([*flags, f"{folder}/tests", *(options.by or TESTS)], plugins=[plugin])
     return int(code) or plugin.code

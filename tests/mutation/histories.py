@@ -5,8 +5,9 @@ from functools import partial
 
 from tests.simulation.changing import simulate_changes
 from tests.simulation.history import simulate
+from tests.simulation.many import KINDS
 
-SHORT, LONG, CHANGING = 100, 10, 25
+SHORT, LONG, CHANGING, OTHERS = 100, 10, 25, 12
 
 
 def histories() -> dict[str, Callable[[], object]]:
@@ -14,6 +15,9 @@ def histories() -> dict[str, Callable[[], object]]:
     found: dict[str, Callable[[], object]] = {}
     for seed in range(CHANGING):
         found[f"changing history {seed}"] = partial(simulate_changes, seed, 16)
+    for kind in ("rescaling", "paces", "apart"):
+        for seed in range(OTHERS):
+            found[f"{kind} history {seed}"] = partial(KINDS[kind], seed, 16)
     for seed in range(SHORT):
         found[f"short history {seed}"] = partial(simulate, seed, 16)
     for seed in range(LONG):

@@ -11,13 +11,17 @@ ROOMS = {
     "tiers": ["tiers/*.py"],
     "recovery": ["recovery/*.py"],
     "duties": ["duties/*.py"],
-    "state": [f"state/{name}.py" for name in ("cover", "layer", "leaves", "private", "spine")],
+    "state": [f"state/{name}.py" for name in ("cover", "folding", "layer", "leaves", "private", "spine")],
     "model": [f"model/{name}.py" for name in ("bound", "errors", "layers", "policies/log_structured", "retention", "safety", "store")],
+    "peers": ["peers/arrivals.py", "peers/tidying.py"],
+    "runtime": ["runtime/mending.py"],
 }
 
 # Without Spark. What takes long is left out by the tracer.
 TESTED = ("journal", "store", "tiers", "recovery", "duties", "model", "history", "runtime", "security")
-TESTS = [f"tests/{room}" for room in TESTED] + [f"tests/state/test_{name}.py" for name in ("blank", "cover", "layer", "spine")]
+OF_STATE, OF_PEERS = ("blank", "cover", "folding", "layer", "spine", "two_tiers"), ("arrivals", "tidying")
+TESTS = [f"tests/{room}" for room in TESTED]
+TESTS += [f"tests/state/test_{name}.py" for name in OF_STATE] + [f"tests/peers/test_{name}.py" for name in OF_PEERS]
 
 
 def files_of(room: str) -> list[str]:
