@@ -26,7 +26,7 @@ from nosync.peers.serving import _listening
 from nosync.spark.imports import STORED, blob_in, places_of
 from nosync.spark.receipts import left_in
 from nosync.store.disk import LocalDisk
-from nosync.tiers.leases import Leases
+from nosync.tiers.reader_leases import Leases
 from tests.security.mutations import mutated, reworded
 
 Read = Callable[[bytes, Path], Any]

@@ -9,7 +9,7 @@ import pytest
 
 from nosync.journal.names import READERS
 from nosync.store.disk import LocalDisk
-from nosync.tiers.leases import Lease, Leases
+from nosync.tiers.reader_leases import Lease, Leases
 
 HOLDS, THREADS = 500, 8
 
