@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from nosync.journal.entries import Opened
-from nosync.journal.journal import Journal
-from nosync.journal.names import RECORDS, RUNS
-from nosync.model.errors import Fenced
-from nosync.model.run import Runner
+from nosync.journal.journal import Journal, take_generation
+from nosync.journal.names import RECORDS, RUNS, run_name
+from nosync.model.errors import Conflict, Fenced
+from nosync.model.run import Runner, this_process
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
 
@@ -91,3 +91,30 @@ def test_a_start_that_finds_its_generation_taken_takes_the_next(tmp_path: Path) 
     with pytest.raises(Fenced):
         other[0].append(Opened(1, 0.0, {}))
     later.append(Opened(1, 0.0, {}))
+
+
+def test_of_those_who_would_follow_one_run_one_does_and_nobody_follows_a_run_that_was_followed(tmp_path: Path) -> None:
+    shared, first, second = (LocalDisk(tmp_path / name) for name in ("shared", "first", "second"))
+    assert take_generation([shared, first], this_process(0.0)) == 1
+    assert take_generation([shared, first], this_process(0.0), follows=1) == 2
+    with pytest.raises(Conflict, match="has followed the one of generation 1"):
+        take_generation([shared, second], this_process(0.0), follows=1)
+    assert set(shared.sizes(RUNS)) == {run_name(1), run_name(2)} and not second.sizes(RUNS)
+    assert take_generation([shared, second], this_process(0.0), follows=2) == 3
+
+
+def test_who_is_a_moment_late_does_not_follow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = LocalDisk(tmp_path)
+    take_generation([shared], this_process(0.0))
+    plain = LocalDisk.sizes
+
+    def sizes(self: LocalDisk, folder: str) -> dict[str, int]:
+        found = plain(self, folder)
+        shared.create(run_name(2), b"of another")
+        return found
+
+    monkeypatch.setattr(LocalDisk, "sizes", sizes)
+    with pytest.raises(Conflict, match="has followed"):
+        take_generation([shared], this_process(0.0), follows=1)
+    monkeypatch.undo()
+    assert set(shared.sizes(RUNS)) == {run_name(1), run_name(2)}
