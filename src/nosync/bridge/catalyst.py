@@ -63,7 +63,7 @@ class Classes:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class AttributeIdentity:
     """The identity of an attribute, fetched once."""
 
     name: str
@@ -71,8 +71,8 @@ class Target:
     qualifier: Java
 
     @staticmethod
-    def of(attribute: Java) -> "Target":
-        return Target(str(attribute.name()), attribute.exprId(), attribute.qualifier())
+    def of(attribute: Java) -> "AttributeIdentity":
+        return AttributeIdentity(str(attribute.name()), attribute.exprId(), attribute.qualifier())
 
 
 class Catalyst:
@@ -184,7 +184,7 @@ class Catalyst:
         metadata = self.option(builder.putBoolean(key, True).build())
         return self._alias(attribute, attribute.name(), attribute.exprId(), attribute.qualifier(), metadata, self._empty)
 
-    def renamed(self, columns: Sequence[Java], targets: Sequence["Target"], plan: Java) -> Java:
+    def renamed(self, columns: Sequence[Java], targets: Sequence["AttributeIdentity"], plan: Java) -> Java:
         """The columns of a plan in the place of other attributes, one by one."""
         pairs = zip(columns, targets, strict=True)
         aliases = [self._alias(column, t.name, t.identity, t.qualifier, self.none, self._empty) for column, t in pairs]

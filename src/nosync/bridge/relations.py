@@ -12,7 +12,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from nosync.bridge.catalyst import Catalyst, Java, Target, items, kind
+from nosync.bridge.catalyst import AttributeIdentity, Catalyst, Java, items, kind
 from nosync.bridge.frames import analyzed
 from nosync.bridge.trees import helper
 
@@ -86,7 +86,7 @@ def over_files(catalyst: Catalyst, frame: DataFrame, rows_of: Callable[[FileRela
             return None
         rows = analyzed(given)
         named = {str(attribute.name()): attribute for attribute in items(rows.output())}
-        targets = [Target.of(attribute) for attribute in items(leaf.output())]
+        targets = [AttributeIdentity.of(attribute) for attribute in items(leaf.output())]
         if any(target.name not in named for target in targets):  # what is known of the file itself
             return None
         return catalyst.renamed([named[target.name] for target in targets], targets, rows)

@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from nosync.bridge.catalyst import Catalyst, Java, Target, children, items, kind
+from nosync.bridge.catalyst import AttributeIdentity, Catalyst, Java, children, items, kind
 from nosync.bridge.errors import JavaError, root_message
 from nosync.bridge.frames import analyzed
 from nosync.model.errors import Invalid, Unavailable
@@ -63,7 +63,7 @@ def over(
     if not below:
         rows = analyzed(rows_of(plan))
         named = {str(attribute.name()): attribute for attribute in items(rows.output())}
-        targets = [Target.of(attribute) for attribute in items(plan.output())]
+        targets = [AttributeIdentity.of(attribute) for attribute in items(plan.output())]
         missing = [target.name for target in targets if target.name not in named]
         if missing:
             raise Invalid(f'the source that reads this stream has no column "{missing[0]}"', hint="Use what flow.source returned for it.")

@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from nosync.bridge.catalyst import Java, Target, children, items, kind
+from nosync.bridge.catalyst import AttributeIdentity, Java, children, items, kind
 from nosync.bridge.frames import optimized
 from nosync.bridge.placeholders import owner
 from nosync.compile.compiler import Compiler
@@ -76,7 +76,7 @@ class Preview:
             words = f'"{node.name}" has rows only while the flow runs: what a source of changes adds up to, or what it rejects'
             raise Invalid(words, hint="Preview a query over another source, or start the flow.")
         found = optimized(rows)
-        targets = [Target.of(attribute) for attribute in items(plan.output())]
+        targets = [AttributeIdentity.of(attribute) for attribute in items(plan.output())]
         return self.compiler.catalyst.renamed(items(found.output()), targets, found)
 
     def _first_rows(self, node: SourceNode) -> DataFrame:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from nosync.bridge.catalyst import Catalyst, Java, Target, children, items, kind
+from nosync.bridge.catalyst import AttributeIdentity, Catalyst, Java, children, items, kind
 from nosync.bridge.frames import analyzed, optimized
 from nosync.graph.nodes import Node, SourceNode, ViewNode
 from nosync.graph.walk import upstream
@@ -33,7 +33,7 @@ class Origin:
         """Those of the rows of a slice that could have had a part."""
         below = analyzed(rows.select([*(F.col(quoted(attribute.name())) for attribute in self.attributes), F.col(DIFF)]))
         columns = items(below.output())
-        targets = [*map(Target.of, self.attributes), Target(DIFF, catalyst.new_id(), columns[-1].qualifier())]
+        targets = [*map(AttributeIdentity.of, self.attributes), AttributeIdentity(DIFF, catalyst.new_id(), columns[-1].qualifier())]
         plan = catalyst.renamed(columns, targets, below)
         for condition in self.conditions:
             plan = catalyst.logical.Filter(condition, plan)
@@ -49,7 +49,7 @@ def origins(catalyst: Catalyst, query: DataFrame, queries: Mapping[str, DataFram
             yield Origin(node, attributes, _about(conditions, attributes))
         elif isinstance(node, ViewNode) and node.name in queries:
             below = optimized(queries[node.name])
-            plan = catalyst.renamed(items(below.output()), [Target.of(attribute) for attribute in attributes], below)
+            plan = catalyst.renamed(items(below.output()), [AttributeIdentity.of(attribute) for attribute in attributes], below)
             for condition in _about(conditions, attributes):
                 plan = catalyst.logical.Filter(condition, plan)
             yield from origins(catalyst, catalyst.frame(plan), queries, leaves)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import LongType, StructField, StructType
 
-from nosync.bridge.catalyst import Java, Target, children, data_type, items, kind
+from nosync.bridge.catalyst import AttributeIdentity, Java, children, data_type, items, kind
 from nosync.bridge.frames import analyzed
 from nosync.bridge.functions import function_of
 from nosync.compile.row_functions import DIFF_COLUMN, by_diff_in_arrow, by_diff_in_pandas, is_row_by_row
@@ -29,10 +29,10 @@ def batch_mapped(query: "Query", plan: Java) -> Template | None:
     rows = catalyst.spark.createDataFrame([], _with_diff(child.output))
     called = (by_diff_in_pandas if pandas else by_diff_in_arrow)(function, [str(a.name()) for a in child.output])
     mapped = analyzed((rows.mapInPandas if pandas else rows.mapInArrow)(called, _with_diff(items(plan.output()))))
-    given = [Target.of(a) for a in items(children(mapped)[0].output())]
+    given = [AttributeIdentity.of(a) for a in items(children(mapped)[0].output())]
     below = catalyst.renamed([*child.output, child.carried[-1]], given, catalyst.nowhere)
     output, carried = items(plan.output()), query.carried(sharded=False)
-    above = catalyst.renamed(items(mapped.output()), [Target.of(a) for a in [*output, *carried]], catalyst.nowhere)
+    above = catalyst.renamed(items(mapped.output()), [AttributeIdentity.of(a) for a in [*output, *carried]], catalyst.nowhere)
     piece = Branch(above, [Branch(mapped, [Branch(below, [child.piece])])])
     return Template(piece, output, carried, child.append_only)
 
