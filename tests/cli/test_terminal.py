@@ -100,7 +100,8 @@ def test_without_a_terminal_an_epoch_is_a_line_and_all_else_goes_to_stderr(tmp_p
     (tmp_path / "flow.py").write_text(FLOW)
     epochs, steps = piped(tmp_path, "run", "flow.py", "--home", "home", "--available-now")
     assert [re.sub(r"safe:.*", "safe", line) for line in epochs] == ["epoch # # rows # ms (open #, compute #, seal #) # rejected safe"] * 2
-    assert [line for line in steps if not line.startswith(("Spark #", "shop: begins", "WARN"))] == [
+    by_chance = ("Spark #", "shop: begins", "WARN", "Computing epoch")  # the last of a step that takes long, on a busy machine
+    assert [line for line in steps if not line.startswith(by_chance)] == [
         "loading flow.py: Spark starts, then each view is compiled",
         "shop: view sales.rejected declared",
         "shop: view totals declared",

@@ -67,7 +67,7 @@ class Steps:
         self.home = home
         self.program: Any = SimpleNamespace(name="shop", spark=spark, graph=graph, sources={}, sinks=sinks, listeners=())
         self.outlet = LayerOutlet(self.program, self.journal, str(home))
-        self.troubles, self.run, self.unshared = Troubles(), self.journal.run, None
+        self.troubles, self.run, self.unshared, self.joining = Troubles(), self.journal.run, None, None
         self.leading = Leading(self.journal, self.disk, runner, self.troubles)
         self.upkeep = Upkeep(self.journal, self.disk, None, {"out": Terms("computed")}, self.outlet, {}, troubles=self.troubles)
         self.epochs: Any = SimpleNamespace(journal=self.journal, acknowledge=lambda: None, open_ahead=lambda: None)
