@@ -48,10 +48,11 @@ def test_a_missing_home_is_named(tmp_path, arguments):
     assert "nowhere" in result.output
 
 
-def test_show_needs_an_epoch_or_a_time(tmp_path):
-    result = call("show", tmp_path, "v", "--at", "some day")
+@pytest.mark.parametrize("command", [("show", "sums"), ("sql", "select 1"), ("pin", "name")])
+def test_at_is_an_epoch_a_time_or_a_pin(command):
+    result = call(command[0], whole_home(), *command[1:], "--at", "some day")
     assert result.exit_code == 2
-    assert "--at" in result.output
+    assert "--at" in result.output and "the name of a pin" in result.output
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from nosync.cli.main import main
+from tests.cli.test_keep import at_rest
 from tests.history.test_home import home as home
 
 
@@ -22,6 +23,16 @@ def test_a_statement_is_answered_as_of_any_epoch(place: Path) -> None:
     answer = call("sql", place, "select k, total from sums order by k", "--at", 1, "--json").output
     assert answer == '[{"k": "a", "total": 7}, {"k": "bb", "total": 5}]\n'
     assert "12" in call("sql", place, "select sum(total) s from sums", "--at", 1).output
+
+
+def test_every_command_that_looks_back_knows_pins(place: Path) -> None:
+    at_rest(place)
+    assert 'pin "before" holds epoch 1' in call("pin", place, "before", "--at", 1).output
+    assert call("show", place, "rows", "--at", "before", "--json").output == call("show", place, "rows", "--at", 1, "--json").output
+    assert call("show", place, "rows", "--at", "before").output.startswith("rows as of epoch 1")
+    assert call("sql", place, "select count(*) as n from rows", "--at", "before", "--json").output == '[{"n": 3}]\n'
+    at_rest(place)
+    assert 'pin "again" holds epoch 1' in call("pin", place, "again", "--at", "before").output
 
 
 def test_a_wrong_statement_is_refused(place: Path) -> None:

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import click
 
+from nosync.cli.at import AT, epoch_meant
 from nosync.cli.resting import resting_journal
 from nosync.history.home import open as open_home
 from nosync.journal import pins
 from nosync.journal.entries import Keeping
-from nosync.model.identifiers import Epoch
 from nosync.model.ladder import ladder_of
 
 HOME = click.argument("home", type=click.Path(exists=True, file_okay=False, path_type=Path))
@@ -39,16 +39,15 @@ def keep(home: Path, ladder: str | None, remote: str | None) -> None:
 @click.command()
 @HOME
 @click.argument("name")
-@click.option("--at", metavar="EPOCH", help="An epoch, a time, or the newest.")
+@AT
 @click.option("--drop", is_flag=True, help="Drop the pin.")
 @REMOTE
 def pin(home: Path, name: str, at: str | None, drop: bool, remote: str | None) -> None:
     """Hold an epoch of the flow in HOME under a NAME, whatever its ladder says, until the pin is dropped."""
-    opened = open_home(home)
-    epoch = opened.resolve(at)
+    epoch = epoch_meant(open_home(home), at)
     with resting_journal(home, remote) as journal:
         if drop:
             pins.unpin(journal, name)
         else:
-            pins.pin(journal, name, Epoch(opened.epoch if epoch is None else epoch))
-    click.echo(f'pin "{name}" is dropped' if drop else f'pin "{name}" holds epoch {opened.epoch if epoch is None else epoch}')
+            pins.pin(journal, name, epoch)
+    click.echo(f'pin "{name}" is dropped' if drop else f'pin "{name}" holds epoch {epoch}')

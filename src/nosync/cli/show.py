@@ -6,24 +6,14 @@ from pathlib import Path
 import click
 import pyarrow as pa
 
+from nosync.cli.at import AT, epoch_meant
 from nosync.cli.output import console, visible
 from nosync.cli.table import distinct_names, only, printed, sorted_by, where
 from nosync.history.home import Home
 from nosync.history.home import open as open_home
-from nosync.model.errors import Invalid
-from nosync.model.moment import moment_of
 
 FORMATS = ("table", "csv", "json", "parquet")
 SHOWN = 20  # rows of a table; in other formats, all
-
-
-def when(context: click.Context, option: click.Parameter, said: str | None) -> str | None:
-    """Checks `--at` before anything is opened."""
-    try:
-        moment_of(said, 0.0)
-    except Invalid as error:
-        raise click.BadParameter(str(error)) from None
-    return said
 
 
 def views_in(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
@@ -41,7 +31,7 @@ def _names(said: Sequence[str]) -> list[str]:
 @click.command(short_help="The rows of a view, now or as of an epoch.")
 @click.argument("home", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.argument("view", shell_complete=views_in)
-@click.option("--at", metavar="WHEN", callback=when, help='An epoch, a time ("2026-05-01 21:05", "1 hour ago") or "safe"; else newest.')
+@AT
 @click.option("--where", "condition", metavar="SQL", help="Only rows that satisfy this.")
 @click.option("--sort", "order", metavar="COLUMN[,...]", multiple=True, help='By these; "-spent" or "spent desc" for the largest first.')
 @click.option("--columns", metavar="A,B", multiple=True, help="Only these, in this order.")
@@ -63,7 +53,7 @@ def show(
     """
     opened = open_home(home)
     # The epoch is fixed before reading: a running flow may go on meanwhile.
-    epoch = opened.resolve(at) or opened.epoch
+    epoch = epoch_meant(opened, at)
     form = "json" if as_json else form
     most = SHOWN if limit is None and form == "table" else limit
     if condition is None and not order:

@@ -4,6 +4,7 @@ import sys
 
 import click
 
+from nosync.cli.at import AT, epoch_meant
 from nosync.cli.output import arrow_grid, console, print_json, text_of, visible
 from nosync.history.home import Home
 from nosync.history.home import open as open_home
@@ -13,7 +14,7 @@ from nosync.model.errors import Invalid
 @click.command(short_help="Answer SQL over the views of a home.")
 @click.argument("home", type=str)
 @click.argument("statement", required=False)
-@click.option("--at", metavar="WHEN", help='An epoch, a time ("2026-05-01 21:05", "1 hour ago"), "safe" or a pin; else newest.')
+@AT
 @click.option("--json", "as_json", is_flag=True, help="One JSON array of rows for each statement.")
 def sql(home: str, statement: str | None, at: str | None, as_json: bool) -> None:
     """Answer STATEMENT over the views in HOME, a folder or the URL of a remote; without one, those that are typed, until ".quit".
@@ -21,6 +22,7 @@ def sql(home: str, statement: str | None, at: str | None, as_json: bool) -> None
     Needs no Spark, but DuckDB (pip install 'nosync[sql]'). At the prompt, ".views" lists the views, and ".at WHEN" goes elsewhere in time.
     """
     opened = open_home(home)
+    epoch_meant(opened, at)
     if statement is not None:
         _answer(opened, statement, at, as_json)
         return

@@ -235,8 +235,8 @@ class Home:
         >>> home.sql("select count(*) as users from spend").to_pylist()
         [{'users': 1}]
         """
-        epoch = self.resolve(at) or self.epoch
-        return answer(statement, self.views, lambda name: self.view(name, epoch or None).to_arrow())
+        epoch = (self.epoch or None) if at is None else self.resolve(at)
+        return answer(statement, self.views, lambda name: self.view(name, epoch).to_arrow())
 
     def covers(self, name: str, epoch: Epoch | None) -> Covers:
         """What is read of a view as of an epoch."""

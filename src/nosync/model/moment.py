@@ -1,4 +1,4 @@
-"""What `at=` may say: an epoch, a time, or the newest epoch that is safe. Pure."""
+"""What `at=` may say: an epoch, a time, or the newest epoch that is safe. Names of pins are looked up before, by who knows them. Pure."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from nosync.model.identifiers import Epoch
 At = int | str | datetime | None
 
 AGO = re.compile(r"(.*\S)\s+ago\s*", re.IGNORECASE)
-HINT = 'Pass the number of an epoch, a datetime, "2026-05-01 21:05", "1 hour ago" or "safe"; nothing for the newest.'
+HINT = 'Pass the number of an epoch, a datetime, "2026-05-01 21:05", "1 hour ago", "safe" or the name of a pin; nothing for the newest.'
 
 
 @dataclass(frozen=True, slots=True)
