@@ -30,6 +30,18 @@ def session(quick: SparkSession) -> Iterator[SparkSession]:
         ("spark.sql.mapKeyDedupPolicy", "LAST_WIN"),
         ("spark.sql.parquet.datetimeRebaseModeInRead", "LEGACY"),
         ("spark.sql.parquet.int96RebaseModeInRead", "LEGACY"),
+        ("spark.sql.files.ignoreCorruptFiles", "true"),
+        ("spark.sql.files.ignoreMissingFiles", "true"),
+        ("spark.sql.files.ignoredPathSegmentRegex", "^[.]"),
+        ("spark.sql.columnNameOfCorruptRecord", "_damaged"),
+        ("spark.sql.orc.mergeSchema", "true"),
+        ("spark.sql.parquet.mergeSchema", "true"),
+        ("spark.sql.parquet.fieldId.read.enabled", "true"),
+        ("spark.sql.parquet.respectSummaryFiles", "true"),
+        ("spark.sql.readSideCharPadding", "false"),
+        ("spark.sql.binaryOutputStyle", "HEX"),
+        ("spark.sql.jsonGenerator.ignoreNullFields", "false"),
+        ("spark.sql.variant.allowDuplicateKeys", "true"),
         ("spark.sql.collation.allowInMapKeys", "true"),
         ("spark.sql.legacy.castComplexTypesToString.enabled", "true"),
     ],
@@ -44,6 +56,7 @@ def test_what_changes_no_answer_is_not_recorded(session: SparkSession) -> None:
     before = settings_of(session)
     session.conf.set("spark.sql.shuffle.partitions", "7")
     session.conf.set("spark.sql.adaptive.enabled", "true")
+    session.conf.set("spark.sql.parquet.columnarReaderBatchSize", "100")
     assert settings_of(session) == before
     assert {before[f"version of {name}"].count(".") for name in ("Spark", "Python")} == {1} and before["version of Java"].isdigit()
 
