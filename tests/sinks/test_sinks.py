@@ -174,7 +174,7 @@ def test_a_sink_that_cannot_be_is_refused(flow: ns.Flow, tmp_path: Path) -> None
     with pytest.raises(ns.Invalid, match='release="now" is not known'):
         flow.sink("out", sums(flow), ns.console(), release="now")  # type: ignore[arg-type]
     (tmp_path / "file").write_text("")
-    with pytest.raises(ns.Invalid, match='sink "out": ".*/file" is a file'):
+    with pytest.raises(ns.Invalid, match=r'sink "out": ".*/file" is a file'):
         flow.sink("out", sums(flow), ns.parquet(tmp_path / "file"))
 
 
