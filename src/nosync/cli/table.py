@@ -1,6 +1,5 @@
 """The rows of a view as somebody asked to see them: some of them, some columns, in an order; and how they are printed or written."""
 
-import importlib
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -14,8 +13,7 @@ import pyarrow.parquet as pq
 from nosync.cli.output import arrow_grid, console, json_of, print_json
 from nosync.model.arguments import did_you_mean
 from nosync.model.errors import Invalid
-
-EXTRA = 'Install the extra: pip install "nosync[sql]".'
+from nosync.model.extras import needed
 
 
 def distinct_names(table: pa.Table) -> pa.Table:
@@ -30,10 +28,7 @@ def distinct_names(table: pa.Table) -> pa.Table:
 
 def where(table: pa.Table, condition: str) -> pa.Table:
     """The rows that satisfy a condition in SQL. It sees nothing but them: no files, no other tables."""
-    try:
-        duckdb: Any = importlib.import_module("duckdb")
-    except ImportError:
-        raise Invalid("--where needs DuckDB", hint=EXTRA) from None
+    duckdb = needed("duckdb", "sql", "--where")
     with duckdb.connect() as engine:
         engine.execute("set enable_external_access = false")
         engine.execute("set TimeZone = 'UTC'")

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from nosync.model.errors import Invalid
+from nosync.model.extras import needed
 
 
 def answer(statement: str, views: Iterable[str], view: Callable[[str], pa.Table]) -> pa.Table:
@@ -34,8 +35,4 @@ def _connected() -> Any:
 
 
 def _duckdb() -> Any:
-    try:
-        import duckdb
-    except ImportError:
-        raise Invalid("SQL without Spark needs DuckDB", hint="pip install 'nosync[sql]'") from None
-    return duckdb
+    return needed("duckdb", "sql", "SQL without Spark")

@@ -9,14 +9,13 @@
 Each has the label `flow`.
 """
 
-import importlib
 from typing import Any
 
 from nosync.model.errors import Invalid
 from nosync.model.events import Event
+from nosync.model.extras import needed
 from nosync.model.progress import Progress
 
-EXTRA = 'Install the extra: pip install "nosync[metrics]".'
 BUCKETS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
 
@@ -26,10 +25,7 @@ class Metrics:
     def __init__(self, flow: str, port: int) -> None:
         if port not in range(1 << 16):
             raise Invalid(f"metrics_port={port} is no port", hint="Pass a number from 1 to 65535, or 0 for any that is free.")
-        try:
-            client: Any = importlib.import_module("prometheus_client")
-        except ImportError:
-            raise Invalid("metrics_port= needs prometheus-client", hint=EXTRA) from None
+        client = needed("prometheus_client", "metrics", "metrics_port=")
         self.registry = client.CollectorRegistry()
         self._flow = flow
         common: dict[str, Any] = {"registry": self.registry}

@@ -3,15 +3,14 @@
 Spans go to whatever exporter the program has set up; without one, nowhere.
 """
 
-import importlib
 from datetime import datetime
 from typing import Any
 
 from nosync.model.arguments import checked
 from nosync.model.errors import Invalid
 from nosync.model.events import Event
+from nosync.model.extras import needed
 
-EXTRA = 'Install the extra: pip install "nosync[tracing]".'
 PARTS = ("open", "compute", "seal")
 
 
@@ -22,16 +21,17 @@ def tracing(tracer: Any = None) -> "Tracing":
     >>> flow.listen(ns.tracing())
     """
     if tracer is None:
-        try:
-            tracer = importlib.import_module("opentelemetry.trace").get_tracer("nosync")
-        except ImportError:
-            raise Invalid("ns.tracing needs OpenTelemetry", hint=EXTRA) from None
+        tracer = _opentelemetry().get_tracer("nosync")
     try:
         tracer.start_span  # noqa: B018 (looked for, not called)
     except AttributeError:
         hint = 'Pass opentelemetry.trace.get_tracer("name"), or nothing.'
         raise Invalid(f"ns.tracing: tracer={tracer!r} has no start_span()", hint=hint) from None
     return Tracing(tracer)
+
+
+def _opentelemetry() -> Any:
+    return needed("opentelemetry.trace", "tracing", "ns.tracing")
 
 
 class Tracing:
@@ -52,7 +52,7 @@ class Tracing:
         facts = {"nosync.flow": event.flow, "nosync.epoch": event.epoch, "nosync.run": event.run}
         facts |= {"nosync.rows": progress["numInputRows"], "nosync.rejected": progress["rejectedRows"]}
         span = self._tracer.start_span(f"{event.flow} epoch", start_time=begun, attributes=facts)
-        within = importlib.import_module("opentelemetry.trace").set_span_in_context(span)
+        within = _opentelemetry().set_span_in_context(span)
         at = begun
         for part in (part for part in PARTS if part in millis):
             end = at + int(millis[part] * 1e6)

@@ -19,10 +19,13 @@ from nosync.pipelines.definitions import Namespace, Project
 from nosync.pipelines.reading import names_known, session_unchanged
 from nosync.pipelines.spec import Spec
 
+OF_CONNECT = ("grpc", "grpc_status", "google.rpc", "zstandard", "pyspark.sql.connect.functions")  # what pyspark.pipelines imports
+
 
 def load_project(spec: Spec, spark: SparkSession) -> Project:
     """All that the files of a project define."""
-    needed("pyspark.sql.connect.functions", "pipelines", "pyspark.pipelines")
+    for module in OF_CONNECT:
+        needed(module, "pipelines", "pyspark.pipelines")
     from pyspark.pipelines.graph_element_registry import graph_element_registration_context
 
     from nosync.pipelines.registry import Registry

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from nosync.bridge.frames import OBSERVED
-from nosync.clients.kafka import Brokers, NotThere, Offsets, Partition, settings
+from nosync.clients.kafka import Brokers, NotThere, Offsets, Partition, library, settings
 from nosync.model import arguments
 from nosync.model.absent import connector
 from nosync.model.columns import DIFF
@@ -103,6 +103,7 @@ def kafka(
         metadata = (metadata,)
     if unknown := [name for name in metadata if name not in TYPES]:
         raise Invalid(f'metadata: a record has no "{unknown[0]}"', hint=f"It has {', '.join(TYPES)}.")
+    library("ns.kafka")
     keys = (key,) if isinstance(key, str) else tuple(key)
     if keys and schema is None:
         raise Invalid(f'key="{keys[0]}" is a column of the schema, and there is none', hint="Pass schema= as well.")

@@ -16,12 +16,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from nosync.clients.kafka import library
 from nosync.model.errors import Unavailable, Unreadable
 from nosync.sources.avro_task import AvroTask
 
 Range = tuple[str, int, int, int]
 """Topic, partition, and the offsets from where to before which."""
 
+READING = "a task that reads Kafka"
 BATCH = 20_000
 SILENCE = 20.0  # seconds without a word from the broker
 GONE = ("TOPIC_AUTHORIZATION_FAILED", "UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_PARTITION", "_UNKNOWN_TOPIC")
@@ -61,10 +63,8 @@ class Reader:
     ahead: list[Any] = field(default_factory=list)
 
     def _assign(self, start: int) -> None:
-        from confluent_kafka import Consumer
-
         self.partition.offset, self.ahead, self.used = start, [], self.consumer is not None
-        self.consumer = self.consumer or Consumer(self.config)
+        self.consumer = self.consumer or library(READING).Consumer(self.config)
         self.consumer.assign([self.partition])
 
     def close(self) -> None:
@@ -141,12 +141,10 @@ class Readers:
         self._kept: OrderedDict[tuple[Any, ...], Reader] = OrderedDict()
 
     def of(self, config: dict[str, Any], topic: str, number: int) -> Reader:
-        from confluent_kafka import TopicPartition
-
         key = (*sorted((name, str(value)) for name, value in config.items()), topic, number)
         found = self._kept.pop(key, None)
         if found is None:
-            found = Reader(config, TopicPartition(topic, number))
+            found = Reader(config, library(READING).TopicPartition(topic, number))
             while len(self._kept) >= READERS:
                 self._kept.popitem(last=False)[1].close()
         self._kept[key] = found
@@ -177,10 +175,9 @@ class KafkaTask:
                 yield from self.read(self.shares[share], _readers)
 
     def read(self, ranges: Sequence[Range], readers: Readers) -> Iterator[pa.RecordBatch]:
-        from confluent_kafka import KafkaError
-
+        end_of_partition = library(READING).KafkaError._PARTITION_EOF
         for topic, number, start, end in ranges:
-            for messages in readers.of(self.config, topic, number).messages(start, end, KafkaError._PARTITION_EOF):
+            for messages in readers.of(self.config, topic, number).messages(start, end, end_of_partition):
                 yield self._batch(messages)
 
     def _batch(self, messages: Sequence[Any]) -> pa.RecordBatch:

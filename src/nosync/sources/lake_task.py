@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from nosync.clients.delta import Lake
+from nosync.clients.iceberg import pyiceberg
 from nosync.model.columns import DIFF
 from nosync.model.errors import Failed, Unreadable
 
@@ -59,9 +60,7 @@ class IcebergOpener:
     location: str
 
     def open(self, path: str) -> Any:
-        from pyiceberg.io import load_file_io
-
-        return load_file_io(dict(self.properties), self.location).new_input(path).open()
+        return pyiceberg("io", "a task that reads Iceberg").load_file_io(dict(self.properties), self.location).new_input(path).open()
 
 
 @dataclass(frozen=True)
