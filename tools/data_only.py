@@ -12,10 +12,12 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 MODULES = {"pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "yaml", "jsonpickle", "code", "codeop", "runpy"}
 NAMES = {"CPickleSerializer", "PickleSerializer", "AutoBatchedSerializer", "PyExtensionType", "read_pickle", "to_pickle"}
+OF_YAML = {"safe_load", "YAMLError"}  # what may be used of it
 CALLS = {"eval", "exec", "compile", "__import__"}
 ALLOWED = {
     ("cli/program.py", "cloudpickle"),  # says that functions of the user's file travel by value
     ("pipelines/loading.py", "cloudpickle"),  # the same of the files of a pipeline
+    ("pipelines/spec.py", "yaml"),  # the file of a pipeline, a part of the program: plain values only, by safe_load
     ("bridge/functions.py", "CPickleSerializer"),  # takes the user's functions out of the plan that was just declared
 }
 
@@ -29,6 +31,10 @@ def offences(tree: ast.AST) -> Iterator[tuple[int, str]]:
             case ast.ImportFrom():
                 parts = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
                 yield from ((node.lineno, part) for part in parts if part in MODULES | NAMES)
+            case ast.Call(func=ast.Name(id="needed") | ast.Attribute(attr="import_module"), args=[ast.Constant(value=str(name)), *_]):
+                yield from ((node.lineno, part) for part in name.split(".") if part in MODULES)
+            case ast.Attribute(value=ast.Name(id="yaml")) if node.attr not in OF_YAML:
+                yield node.lineno, f"yaml.{node.attr}"
             case ast.Attribute() if node.attr in NAMES:
                 yield node.lineno, node.attr
             case ast.Call(func=ast.Name(id=name)) if name in CALLS:
