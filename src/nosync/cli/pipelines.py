@@ -44,11 +44,12 @@ def pipelines() -> None:
 @click.option("--full-refresh", multiple=True, callback=_names, metavar="TABLES", help="Begin these tables anew.")
 @click.option("--full-refresh-all", is_flag=True, help="Begin everything anew.")
 @click.option("--continuous", is_flag=True, help="Go on: tables follow their input until Ctrl-C.")
+@click.option("--remote", metavar="URL", help="Also keep a copy of the state there (s3://..., gs://..., az://..., file:///...).")
 @_settings_option
 @click.option("--json", "as_json", is_flag=True, help="What became of each table as one JSON object on stdout.")
 def run(
     spec: Path | None, refresh: tuple[str, ...], full_refresh: tuple[str, ...], full_refresh_all: bool, continuous: bool,
-    settings: dict[str, str], as_json: bool,
+    remote: str | None, settings: dict[str, str], as_json: bool,
 ) -> None:  # fmt: skip
     """Take in what is new, changed and gone in the input since the last run, and bring all tables to it at once.
 
@@ -57,10 +58,11 @@ def run(
     nosync pipelines run --refresh orders,customers
     nosync pipelines run --full-refresh-all
     nosync pipelines run --continuous
+    nosync pipelines run --remote s3://bucket/shop
     """
     from nosync.pipelines.running import Wanted, follow_pipeline, run_pipeline, session_for
 
-    wanted = Wanted(refresh, full_refresh, full_refresh_all)
+    wanted = Wanted(refresh, full_refresh, full_refresh_all, remote)
     found = _spec(spec)
     begun = time.monotonic()
     spark = session_for(found, settings)

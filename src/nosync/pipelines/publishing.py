@@ -31,13 +31,14 @@ Outcome = Literal["unchanged", "updated", "written whole", "recomputed whole"]
 
 @dataclass
 class Publishing:
-    """One edition in the making. `whole` are tables to be written anew whatever was there."""
+    """One edition in the making. `home_name` is what editions call the home; `whole` are tables to be written anew whatever was there."""
 
     building: Building
     places: Mapping[Key, TableLocation]
     editions: Editions
     run: Run
     home: Home
+    home_name: str
     whole: frozenset[Key] = frozenset()
     only: frozenset[Key] | None = None
     outcomes: dict[str, Outcome] = field(default_factory=dict)
@@ -86,7 +87,7 @@ class Publishing:
     def _maintained(self, key: Key, before: Published | None, number: int) -> Published:
         name, place = self._name(key), self.places[key]
         record = self.home.record(name)
-        now = Published(number, self.home.path.name, record.trace, self.home.epoch)
+        now = Published(number, self.home_name, record.trace, self.home.epoch)
         following = before is not None and (before.home, before.trace) == (now.home, now.trace) and key not in self.whole
         if before is not None and following and before.epoch == now.epoch:
             self.outcomes[name] = "unchanged"

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -26,11 +27,13 @@ LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which tables to update, and which to begin anew. None of `refresh`: all."""
+    """Which tables to update, and which to begin anew. None of `refresh`: all. `remote`: where a copy of the state goes, as for
+    `flow.start`."""
 
     refresh: Sequence[str] = ()
     full_refresh: Sequence[str] = ()
     full_refresh_all: bool = False
+    remote: str | None = None
 
     def __post_init__(self) -> None:
         if self.full_refresh_all and (self.refresh or self.full_refresh):
@@ -110,14 +113,14 @@ class Pipeline:
     def publish(self, first: bool = True) -> Report:
         """All tables as of the newest epoch. Tables to begin anew are written whole the `first` time."""
         home, anew = Home(self.storage.path), self.anew if first else frozenset[Key]()
-        publishing = Publishing(self.plan.building, self.places, self.editions, self.run, home, anew, self.only)
+        publishing = Publishing(self.plan.building, self.places, self.editions, self.run, home, self.storage.name, anew, self.only)
         edition = publishing.publish()
         return Report(home.epoch, edition.number, publishing.outcomes, self.plan)
 
 
 @contextmanager
 def _running(spec: Spec, spark: SparkSession, wanted: Wanted, say: Say) -> Iterator[Pipeline]:
-    storage = Storage.of(spec.storage)
+    storage = Storage.of(spec.storage, wanted.remote)
     project = load_project(spec, spark)
     anew = project.named(wanted.full_refresh)
     chosen = project.named(wanted.refresh) | anew
@@ -130,7 +133,8 @@ def _running(spec: Spec, spark: SparkSession, wanted: Wanted, say: Say) -> Itera
         place.check(replacing=wanted.full_refresh_all or key in anew)
     storage.save()
     editions = editions_of(spark, project.namespace, spec.name)
-    with plan.flow.start(home=storage.path, on_change="rebuild", on_other_settings="accept", quiet=True) as run:
+    options: dict[str, Any] = {"home": storage.path, "remote": storage.copy, "on_change": "rebuild", "on_other_settings": "accept"}
+    with plan.flow.start(quiet=True, **options) as run:
         yield Pipeline(plan, places, editions, storage, run, frozenset(anew), frozenset(chosen) if chosen else None)
     storage.tidy()
 

@@ -66,6 +66,8 @@ class WatchedFiles:
         self.place, self.there, self.look = folder, {}, 0
         for slice in taken:
             self._take(slice)
+        for kept in self.there.values():
+            self._keep_again(kept)
 
     def _take(self, slice: Slice) -> None:
         for entry in slice["removed"]:
@@ -123,10 +125,21 @@ class WatchedFiles:
 
     def _check(self, kept: SeenFile) -> None:
         found = facts(self.place / str(kept[3]), kept[0])
-        if found is None or (found.size, found.modified) != kept[1:3]:
+        if found is None:
+            hint = "The file has changed or gone since. Compute everything anew: nosync pipelines run --full-refresh-all."
+            raise Overwritten(f'what "{self._original(kept[0])}" had was lost with the storage', hint=hint)
+        if (found.size, found.modified) != kept[1:3]:
             name = self._original(kept[0])
             hint = "Compute everything anew: nosync pipelines run --full-refresh-all. Replace files whole (write elsewhere, then rename)."
             raise Overwritten(f'"{name}" was written into in place: the rows that it had are gone', hint=hint)
+
+    def _keep_again(self, kept: SeenFile) -> None:
+        """What a lost home had of a file that is still there as it was."""
+        if not self._kept(kept).exists():
+            original = self._original(kept[0])
+            now = facts(original.parent, original.name)
+            if now is not None and (now.size, now.modified) == kept[1:3]:
+                self._keep(Entry(*kept[:3]), kept[3])
 
     def _counted(self, added: list[list[Any]], gone: list[SeenFile]) -> Slice:
         """Rows by Parquet's own account, and whether all columns can be read without Spark."""
