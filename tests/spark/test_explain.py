@@ -25,6 +25,8 @@ def shop(spark: SparkSession, folder: Path) -> tuple[ns.Flow, object]:
     flow.view("once", rows.select("user").distinct())
     clicks = flow.source("clicks", ns.memory("at timestamp"), watermark=("at", "5 seconds"))
     flow.view("minutes", clicks.groupBy(F.window("at", "1 minute")).count())
+    flow.view("clicked", clicks.groupBy().count())
+    flow.view("twice", clicks.alias("a").join(clicks.alias("b"), F.expr("a.at <> b.at")).select("a.at"))
     flow.sink("changes", spend, ns.parquet(folder / "out"))
     return flow, source
 
@@ -45,7 +47,10 @@ def test_a_flow_says_of_each_operator_what_it_keeps_why_and_what_it_costs(
         "keeps  the number of matches by row",
         "keeps  both sides, as one group",
         "keeps  how often each row occurs",
-        "keeps  accumulators by key, until the watermark has passed",
+        "kept   until the watermark has passed window.end",
+        "kept   for ever, because no source of it has a watermark",
+        "kept   for ever, because no key of its groups is an event time",
+        "kept   for ever, because neither its keys nor its condition bound event time on both sides",
         "after  where the watermark has not passed",
         "after  where ((price IS NOT NULL) AND (price > 0))",
         "keeps  nothing: rows are finished from spend/aggregate while reading",

@@ -25,6 +25,7 @@ from nosync.model.picture import CHANGE, Description
 if TYPE_CHECKING:
     from nosync.compile.query import Query
 
+UNBOUND = "neither its keys nor its condition bound event time on both sides"
 WANTED: dict[How, Wanted] = {"single": "single", "semi": "matched", "anti": "unmatched", "existence": "both"}
 
 
@@ -37,7 +38,8 @@ class MatchNode(Operator):
 
     @property
     def description(self) -> Description:
-        return Description("the number of matches by row", "a condition beyond equal keys decides which pairs match", CHANGE)
+        why = "a condition beyond equal keys decides which pairs match"
+        return Description("the number of matches by row", why, CHANGE, endless=UNBOUND)
 
 
 def by_pair(query: "Query", plan: Java, how: How, pairs: Template) -> Template:

@@ -52,6 +52,11 @@ class TimeKey:
     session: bool
     marked: bool = True
 
+    @property
+    def words(self) -> str:
+        """What people call the time at which it closes."""
+        return f"{self.attribute.name()}.end" if isinstance(data_type(self.attribute), StructType) else str(self.attribute.name())
+
     def end(self, catalyst: Catalyst) -> Java:
         """When it closes, in microseconds."""
         time, type = self.attribute, data_type(self.attribute)

@@ -35,7 +35,8 @@ class FinalNode(Operator):
 
     @property
     def description(self) -> Description:
-        return Description("results of windows that are open", "they may still change", "in proportion to the change and to what closes")
+        costs, kept = "in proportion to the change and to what closes", "until the watermark has closed their window"
+        return Description("results of windows that are open", "they may still change", costs, kept)
 
 
 def with_close(catalyst: Catalyst, plan: Java, key: TimeKey) -> Java:

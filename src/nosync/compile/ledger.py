@@ -42,8 +42,10 @@ class LedgerNode(Operator):
     @property
     def description(self) -> Description:
         if len(self.keys):
-            return Description("the newest row by key", "what replaces or removes a row takes the old one out")
-        return Description("how often each row occurs", "only what is there can be removed")
+            why, kept = "what replaces or removes a row takes the old one out", "for ever, because any key may come again"
+            return Description("the newest row by key", why, kept=kept)
+        kept = "until it is removed, because only the source says when that is"
+        return Description("how often each row occurs", "only what is there can be removed", kept=kept)
 
 
 def incoming(columns: StructType, sequence: StructField | None) -> StructType:

@@ -57,7 +57,8 @@ def session_expiries(plan: Java, child: Template, session: Java) -> tuple[Expiry
     if gap is None or not isinstance(child.piece, OnTime):
         return ()
     clock, rows, results = child.piece.clock, _place(child.output, session), _place(items(plan.output()), session)
-    return Expiry(rows, clock, gap, chained=True), Expiry(results, clock, gap)
+    time = f"{session.name()}.end"
+    return Expiry(rows, clock, gap, chained=True, time=time), Expiry(results, clock, gap, time=time)
 
 
 def _place(columns: list[Java], attribute: Java) -> str:

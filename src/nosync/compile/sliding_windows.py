@@ -99,7 +99,7 @@ def pane_node(
     columns = [("k", i, data_type(key)) for i, key in enumerate(keys)] + [("r", i, data_type(call)) for i, call in enumerate(parts.found)]
     name = query.operator_name("panes" if final else "aggregate")
     # a window that closes is emitted from the state of the epoch before: panes are needed for one epoch longer
-    expiry = Expiry(f"k{panes.index}", EventClock(clock.delays, clock.lag + 1) if final else clock)
+    expiry = Expiry(f"k{panes.index}", EventClock(clock.delays, clock.lag + 1) if final else clock, time=f"{keys[panes.index].name()}.end")
     return (PaneNode if final else SlidingNode)(
         name=name, feed=_feed(query, plan, child, parts, keys, panes), view=query.view, plan=plan, append_only=final,
         schema=StructType([StructField(f"{letter}{i}", type) for letter, i, type in columns]),

@@ -34,7 +34,7 @@ class Operator:
     append_only: bool = False
     sharded: bool = True
     plan: Java = None
-    expiries: tuple[Expiry, ...] = ()
+    expiries: tuple[Expiry | None, ...] = ()
 
     @property
     def fingerprint(self) -> str:

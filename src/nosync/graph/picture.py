@@ -8,6 +8,7 @@ from nosync.graph.lateness import OnTime, TooLate
 from nosync.graph.nodes import Node, SourceNode, ViewNode
 from nosync.graph.operators import Operator
 from nosync.graph.templates import Branch, Piece
+from nosync.graph.timed import kept
 from nosync.graph.walk import inputs
 from nosync.model.columns import PART
 from nosync.model.picture import CHANGE, Box
@@ -44,10 +45,9 @@ def _box(node: Node, graph: Graph, before: tuple[str, ...]) -> Box:
             return _view_box(node, graph, before)
         case Operator():
             description = node.description
-            keeps = f"{description.keeps}, until the watermark has passed" if node.expiries else description.keeps
             return Box(
-                node.name, "operator", node.kind, what=spoken(node.plan), keeps=keeps, why=description.why, costs=description.costs,
-                steps=_steps(node.feed.piece), inputs=before, traces=node.traces,
+                node.name, "operator", node.kind, what=spoken(node.plan), keeps=description.keeps, why=description.why,
+                costs=description.costs, steps=_steps(node.feed.piece), inputs=before, traces=node.traces, kept=kept(node),
             )  # fmt: skip
     raise AssertionError(node)
 

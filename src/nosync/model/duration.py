@@ -33,5 +33,11 @@ def microseconds(text: str, what: str = "a duration") -> int:
     return total
 
 
+def in_words(length: int) -> str:
+    """So many microseconds, in the largest unit that they are whole of."""
+    unit, count = next((unit, length // size) for unit, size in reversed(UNITS.items()) if length % size == 0)
+    return f"{count:,} {unit}" if abs(count) == 1 else f"{count:,} {unit}s"
+
+
 def seconds(text: str, what: str = "a duration") -> float:
     return microseconds(text, what) / 1e6

@@ -15,18 +15,23 @@ GROUPS = "in proportion to the touched groups"
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What an operator says of itself: what it keeps, why no less, and what an epoch costs."""
+    """What an operator says of itself: what it keeps, why no less, and what an epoch costs.
+
+    `kept`: how long, where that is no matter of watermarks. `endless`: why for ever, where there is one and nothing expires by it.
+    """
 
     keeps: str
     why: str = ""
     costs: str = CHANGE
+    kept: str = ""
+    endless: str = "no key of its groups is an event time"
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
     """A source, operator, view or sink. `inputs` are ids of boxes that stand before it, `steps` what happens to their rows without state.
 
-    `traces` are the names under which it keeps state: none for what keeps nothing.
+    `traces` are the names under which it keeps state: none for what keeps nothing. `kept` says how long an operator keeps it.
     """
 
     name: str
@@ -40,6 +45,7 @@ class Box:
     steps: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     traces: tuple[TraceName, ...] = ()
+    kept: str = ""
 
     @property
     def id(self) -> str:

@@ -8,6 +8,7 @@ are microseconds since 1970.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from nosync.model.duration import in_words
 from nosync.model.identifiers import Epoch
 
 Seen = Mapping[str, int]  # the newest event time so far, by source
@@ -63,15 +64,22 @@ class Moment:
 class Expiry:
     """When rows of a trace can no longer matter: once the time in `column` (the end, where it is a window) is `slack` behind the watermark.
 
-    `chained`: the windows are those of single rows, and a row matters as long as the session that it is part of does.
+    `chained`: the windows are those of single rows, and a row matters as long as the session that it is part of does. `time` is what
+    people call the time.
     """
 
     column: str
     clock: EventClock
     slack: int = 0
     chained: bool = False
+    time: str = ""
 
     def until(self, epoch: Epoch, seen: History) -> int | None:
         """Rows that end by then are of no use to this epoch or any after it."""
         watermark = self.clock.watermark(epoch, seen)
         return None if watermark is None else watermark - self.slack
+
+    @property
+    def words(self) -> str:
+        """How long rows are kept."""
+        return f"until the watermark {f'is {in_words(self.slack)} past' if self.slack else 'has passed'} {self.time}"

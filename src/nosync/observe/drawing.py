@@ -49,6 +49,7 @@ def _lines(box: Box, figures: Figures | None) -> Iterator[tuple[str, str]]:
     yield from _wrapped("", box.what)
     yield from _wrapped("keeps ", box.keeps)
     yield from _wrapped("", f"({box.why})" if box.why else "")
+    yield from _wrapped("kept ", box.kept)
     yield from _wrapped("costs ", box.costs)
     yield from _wrapped("", box.promises)
     if figures is not None:

@@ -53,6 +53,8 @@ def details(box: Box, picture: Picture, figures: Figures | None) -> Iterator[tup
         yield "keeps", box.keeps
     if box.why:
         yield "why", box.why
+    if box.kept:
+        yield "kept", box.kept
     if box.costs:
         yield "costs", box.costs
     if box.promises:

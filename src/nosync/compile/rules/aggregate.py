@@ -53,7 +53,7 @@ def _timed(query: "Query", plan: Java, key: TimeKey) -> Template:
         return found
     for node in query.operators[known:]:
         child.piece.reader = node
-        expiry = Expiry(f"k{key.index}", child.piece.clock)
+        expiry = Expiry(f"k{key.index}", child.piece.clock, time=key.words)
         node.expiries = session_expiries(plan, child, key.attribute) if key.session else (expiry,) * len(node.traces)
     return finalised(query, plan, found, child, _closes(query, plan, key), child.piece.clock) if final else found
 

@@ -102,7 +102,8 @@ class FoldNode(Operator):
     def description(self) -> Description:
         keeps = "the state of each key" + (", and what was emitted" if self.record else "")
         costs = "one call for each key that has new rows" + (", or whose time has come" if self.time_driven else "")
-        return Description(keeps, f"{self.folding.name} decides what to keep", costs)
+        kept = f"until {self.folding.name} returns None in its place"
+        return Description(keeps, f"{self.folding.name} decides what to keep", costs, kept)
 
 
 def folded(query: "Query", plan: Java) -> Template | None:

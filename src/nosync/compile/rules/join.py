@@ -14,7 +14,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from nosync.bridge.arrow import arrow_type
 from nosync.bridge.catalyst import Catalyst, Java, children, data_type, items, kind
-from nosync.compile.conditional_joins import by_pair, existence
+from nosync.compile.conditional_joins import UNBOUND, by_pair, existence
 from nosync.compile.fingerprint import fingerprint, text
 from nosync.compile.refusal import check_key, refuse_node
 from nosync.graph.operators import Operator
@@ -56,9 +56,9 @@ class JoinNode(Operator):
     def description(self) -> Description:
         if not self.spec.left:
             why = "there is no equal key: every change meets all of the other side"
-            return Description("both sides, as one group", why, "in proportion to the change times the other side")
+            return Description("both sides, as one group", why, "in proportion to the change times the other side", endless=UNBOUND)
         costs = "in proportion to the change and the rows that it meets"
-        return Description("both sides by key", "rows of either side may come or go later", costs)
+        return Description("both sides by key", "rows of either side may come or go later", costs, endless=UNBOUND)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ def _closed(job: "EpochJob", node: RegroupNode) -> Expired | None:
     """Results that change no more."""
     expiry = node.expiries[node.traces.index(node.name)] if node.expiries else None
     until = expiry.until(job.lower, job.seen) if expiry else None
-    return Expired(expiry.column, until) if expiry and until is not None else None
+    return Expired(expiry.column, until) if expiry is not None and until is not None else None
 
 
 @dataclass(frozen=True)
