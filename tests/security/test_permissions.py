@@ -3,15 +3,26 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
+import obstore
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
+import nosync as ns
+from nosync.bridge.streams import Described
 from nosync.journal.entries import Opened
 from nosync.journal.journal import Journal
+from nosync.journal.taken import Marks, Taken
 from nosync.model.hash_range import ALL_HASHES
 from nosync.model.run import this_process
+from nosync.pipelines.storage import Storage
+from nosync.sources.postgres_slot import Slot
+from nosync.sources.streams import SparkStream
+from nosync.sources.watched import WatchedFiles
 from nosync.state.layer import write_layer
+from nosync.store.addresses import client_of
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
 
@@ -43,6 +54,31 @@ def test_homes_layers_and_remotes_in_folders_are_for_their_owner_alone(tmp_path:
     assert remote.download(info.path, disk)
     assert disk.exists(info.path)
     assert open_to_others(tmp_path / "deep") + open_to_others(tmp_path / "far") == []
+
+
+@pytest.mark.usefixtures("usual_umask")
+def test_what_sources_and_pipelines_keep_is_for_its_owner_alone(quick: SparkSession, tmp_path: Path) -> None:
+    """Fetched objects, files that are watched, what streams and slots remember, which home a pipeline uses."""
+    home, address = tmp_path / "home", f"memory://{uuid4().hex}"
+    obstore.put(client_of(address, os.environ), "far/a.json", b'{"x": 1}\n')
+    objects = ns.files(address, format="json", schema="x int")
+    schema = objects.declare("s", quick)
+    objects.start(home / "input" / "objects", Taken(list, None, Marks()))
+    assert objects.available() is not None and list((home / "input").rglob("a.json"))
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_text("{}")
+    watched = WatchedFiles((tmp_path / "in",), "json", schema, {})
+    watched.start(home / "input" / "watched", Taken(list, None, Marks()))
+    assert watched.available() is not None
+    stream = SparkStream(None, Described("socket", {}, (), schema, False))  # type: ignore[arg-type]
+    stream.start(home / "input" / "stream", Taken(list, None, Marks()))
+    stream._restore({"sources/0": "seen"})
+    slot = Slot("postgresql://host/database", "shop", None, ())
+    slot.begin(home / "input" / "slot")
+    slot._write_mark()
+    Storage(home / "nosync").save()
+    assert len([path for path in home.rglob("*") if path.is_file()]) == 5
+    assert open_to_others(home) == []
 
 
 @pytest.mark.usefixtures("usual_umask")

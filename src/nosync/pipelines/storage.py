@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from nosync.journal.joining import NO_REMOTE
 from nosync.model.errors import MALFORMED, Corrupt
-from nosync.store.lasting import put
+from nosync.store.lasting import put_private
 from nosync.store.objects import open_remote
 
 FILE = "pipeline.json"
@@ -69,9 +69,8 @@ class Storage:
         return replace(self, generations=self.generations | {name: self.generations.get(name, 0) + 1 for name in tables})
 
     def save(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
         said = {"home": self.home, "generations": self.generations}
-        put(self.folder / FILE, json.dumps(said | {"mark": self.mark}).encode())
+        put_private(self.folder / FILE, json.dumps(said | {"mark": self.mark}).encode())
         if self.remote and self.remote != NO_REMOTE:
             open_remote(self.remote).replace(FILE, json.dumps(said).encode())
 

@@ -34,7 +34,9 @@ from nosync.sources.cleaning import Cleaning
 from nosync.sources.files import FORMATS, Files
 from nosync.sources.listing import HIDDEN, Entry
 from nosync.sources.location import Location
+from nosync.state.private import make_folder
 from nosync.store.addresses import address_of, client_of
+from nosync.store.disk import whole_file
 from nosync.store.failures import from_remote
 
 LOOK_SECONDS = 1.0
@@ -104,7 +106,7 @@ class ObjectFiles(Files):
         self.location, self.looked_at, self.pause = Location(folder / "fetched"), 0.0, LOOK_SECONDS
         self.waiting, self.fetched, self.lately = [], {}, []
         shutil.rmtree(self.path, ignore_errors=True)
-        self.path.mkdir(parents=True)
+        make_folder(self.path)
         self.last = taken.latest.get("last", "") if taken.latest else ""
 
     def available(self) -> Slice | None:
@@ -194,12 +196,15 @@ class ObjectFiles(Files):
         """The object becomes a file with the facts of the object; whole or not at all. False where it changed after it was listed."""
         assert self._client is not None
         target = self.path / checked(entry.name)
-        partial = target.with_name(f".{target.name}.fetching")
-        target.parent.mkdir(parents=True, exist_ok=True)
+
+        def dated(beginning: str, path: Path) -> None:
+            os.utime(beginning, ns=(entry.modified, entry.modified))
+            os.replace(beginning, path)
+
         with self._failing(f'"{entry.name}" could not be fetched'):
             try:
                 found = obstore.get(self._client, entry.name, options={"if_match": etag} if etag else {})
-                with partial.open("wb") as file:
+                with whole_file(target, dated) as file:
                     for block in found.stream():
                         file.write(block)
             except FileNotFoundError:
@@ -208,8 +213,6 @@ class ObjectFiles(Files):
                 if "Precondition" in type(error).__name__:
                     return False
                 raise
-        os.utime(partial, ns=(entry.modified, entry.modified))
-        partial.replace(target)
         self.fetched[entry.name] = entry, etag
         return True
 

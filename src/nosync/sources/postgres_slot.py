@@ -15,6 +15,7 @@ from nosync.clients.postgres import connected, full_name, identifier, psycopg, t
 from nosync.model.errors import Invalid, Unavailable
 from nosync.sources.pgoutput import Decoder, Described, RowChange, Table, position, spelled
 from nosync.sources.postgres_columns import SETTINGS, Column
+from nosync.store.disk import whole_file
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -131,8 +132,8 @@ class Slot:
 
     def _write_mark(self) -> None:
         if self.mark is not None:
-            self.mark.parent.mkdir(parents=True, exist_ok=True)
-            self.mark.write_text(self.name)
+            with whole_file(self.mark) as file:
+                file.write(self.name.encode())
 
     def _rows(self, tables: Columns, exported: str) -> dict[Table, list[RowChange]]:
         """As texts, as the log has them."""

@@ -27,6 +27,8 @@ from nosync.model.errors import Invalid
 from nosync.model.source import Position, Slice, Source, Taken
 from nosync.model.store import checked
 from nosync.sources.files import FORMATS, MAX_BYTES, files
+from nosync.state.private import make_folder
+from nosync.store.disk import whole_file
 
 FORGETFUL = ("TextSocketTable", "MemoryStreamTable", "MemoryStreamTableBase")  # forget what they have handed out
 MOST_KEPT = 64 << 10  # bytes of a source's own files that go into slices
@@ -125,6 +127,7 @@ class SparkStream:
     def start(self, folder: Path, taken: Taken) -> None:
         self.close()
         self.place, latest = folder / "stream", taken.latest
+        make_folder(self.place)  # what Spark writes there has the permissions that it gives
         self.position, self.kept = (latest["end"], latest["kept"]) if latest else (None, {})
 
     def continue_from(self, position: Position) -> Slice:
@@ -182,8 +185,8 @@ class SparkStream:
         for name, text in kept.items():
             file = self.place / checked(name)
             if not file.exists():
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(text)
+                with whole_file(file) as written:
+                    written.write(text.encode())
 
     def _remembered(self) -> dict[str, str]:
         found = [file for file in sorted(self.place.rglob("*")) if file.is_file() and not file.name.startswith(".")]

@@ -29,6 +29,7 @@ from nosync.model.source import Slice, Taken
 from nosync.sources.footers import footer_of
 from nosync.sources.listing import Entry, facts, new_entries
 from nosync.sources.options import literal
+from nosync.state.private import make_folder, open_private
 
 COPIED = 1 << 20  # bytes up to which a file is copied: then writing into it in place does no harm
 SeenFile = tuple[str, int, int, int]  # name, size, modification time, look
@@ -111,11 +112,11 @@ class WatchedFiles:
     def _keep(self, entry: Entry, look: int) -> bool:
         """Whether the file was still there to be kept."""
         original, target = self._original(entry.name), self.place / str(look) / entry.name
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(target.parent)
         target.unlink(missing_ok=True)
         try:
             if entry.size <= COPIED or not _linked(original, target):
-                shutil.copy2(original, target)
+                _copied(original, target)
         except FileNotFoundError:
             return False
         except OSError as error:
@@ -187,6 +188,13 @@ class WatchedFiles:
         for entry in slice["added"]:
             self._check((entry[0], entry[1], entry[2], entry[3]))
         return [str(self._kept((*entry,))) for entry in slice["added"]]
+
+
+def _copied(original: Path, target: Path) -> None:
+    with open(original, "rb") as file, open(target, "xb", opener=open_private) as copy:
+        shutil.copyfileobj(file, copy)
+        found = os.fstat(file.fileno())
+    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
 def _linked(original: Path, target: Path) -> bool:

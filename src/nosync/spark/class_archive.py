@@ -15,7 +15,7 @@ from pathlib import Path
 import pyspark
 
 from nosync.model.errors import Unavailable
-from nosync.state.private import make_folder
+from nosync.state.private import FILE, make_folder
 
 MAKING = "NOSYNC_MAKES_CLASS_ARCHIVE"  # in the environment of the process that makes one
 SILENT = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
@@ -87,6 +87,7 @@ def make(folder: Path) -> Path:
         if done.returncode or not made.is_file():
             words = (done.stderr.strip().splitlines() or ["Java wrote no archive"])[-1]
             raise Unavailable(f"no archive of classes could be made: {words}", hint="Everything works without it; Spark starts slower.")
+        made.chmod(FILE)
         made.replace(target)
     return target
 

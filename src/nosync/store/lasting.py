@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from nosync.state.private import make_folder, open_private
+
 
 def sync(path: Path) -> None:
     """The content of a file, or the names in a folder, survive a restart of the host."""
@@ -25,6 +27,15 @@ def put(target: Path, content: bytes) -> None:
     """The file with this content, in the place of what was there, at once."""
     temporary = target.with_name(f".begun-{target.name}.{os.getpid()}")
     temporary.write_bytes(content)
+    put_whole(temporary, target)
+
+
+def put_private(target: Path, content: bytes) -> None:
+    """As `put`, for its owner alone, in a folder that is made."""
+    make_folder(target.parent)
+    temporary = target.with_name(f".begun-{target.name}.{os.getpid()}")
+    with open(temporary, "wb", opener=open_private) as file:
+        file.write(content)
     put_whole(temporary, target)
 
 
