@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, GroupedData
 from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from nosync.bridge.placeholders import flow_below
+from nosync.flow.frames import check_frame
 from nosync.model.errors import Invalid, Refused
 
 LOOK = 'Look at the first rows with flow.preview(df).show(). For all of them: flow.view("name", df), start the flow, run.view("name").'
@@ -23,6 +24,7 @@ METHODS = (
     "writeTo", "transpose",
 )  # fmt: skip
 PROPERTIES = ("write", "writeStream", "rdd")
+BESIDE = ("join", "crossJoin", "union", "unionAll", "unionByName", "intersect", "intersectAll", "exceptAll", "subtract", "lateralJoin")
 _listening: list[str] = []
 
 
@@ -34,6 +36,8 @@ def listen() -> None:
         setattr(ClassicDataFrame, name, _method(name, getattr(ClassicDataFrame, name)))
     for name in PROPERTIES:
         setattr(ClassicDataFrame, name, _property(name, getattr(ClassicDataFrame, name)))
+    for name in BESIDE:
+        setattr(ClassicDataFrame, name, _beside(name, getattr(ClassicDataFrame, name)))
     setattr(GroupedData, "pivot", _pivot(GroupedData.pivot))  # noqa: B010 (a method is not assigned to)
     _listening.append("done")
 
@@ -53,6 +57,18 @@ def _property(name: str, sparks_own: Any) -> Any:
         return sparks_own.__get__(frame, type(frame))
 
     return property(get, doc=sparks_own.__doc__)
+
+
+def _beside(name: str, sparks_own: Callable[..., Any]) -> Callable[..., Any]:
+    """What another DataFrame is combined with: PySpark takes anything, and fails inside."""
+
+    @wraps(sparks_own)
+    def method(frame: DataFrame, other: Any, *given: Any, **named: Any) -> Any:
+        if not isinstance(other, DataFrame) and flow_below(frame) is not None:
+            check_frame(f"what {name}() is given", other, f"Pass a DataFrame: df.{name}(other).")
+        return sparks_own(frame, other, *given, **named)
+
+    return method
 
 
 def _pivot(sparks_own: Callable[..., Any]) -> Callable[..., Any]:
