@@ -4,6 +4,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from nosync.journal.names import INPUT, RECORDS
 from nosync.journal.record import NOT_OURS
 from nosync.model.absent import public
 from nosync.model.arguments import checked
-from nosync.model.errors import Corrupt, Invalid, reading
+from nosync.model.errors import Corrupt, Invalid, NosyncError, reading
 from nosync.model.identifiers import NO_EPOCH, Epoch, epochs
 from nosync.model.layers import Covers, LayerInfo
 from nosync.model.moment import At
@@ -63,6 +64,7 @@ def open(home: str | Path) -> "Home":
 
 
 KNOWN_COVERS, OPEN_LAYERS = 256, 4096
+COUNTED_ROWS = 100_000  # of those kept for a view, which are read in milliseconds
 
 
 @public
@@ -78,7 +80,7 @@ class Home:
     (1, ('spend',))
     """
 
-    WITHIN = ("record", "change_steps", "covers", "layers", "bring", "lend", "disk", "past", "image")
+    WITHIN = ("record", "change_steps", "covers", "layers", "bring", "lend", "counted", "disk", "past", "image")
 
     def __init__(self, path: Path, remote: Remote | None = None, alone: bool = False) -> None:
         if not path.is_dir():
@@ -122,8 +124,16 @@ class Home:
         return f"Home of {status_in_a_line(self.status, str(self.path))}"
 
     def _repr_html_(self) -> str:
-        rows = rows_kept(self.image, {name: record.trace for name, record in self._records.items()})
-        return status_as_html(self.status, str(self.path), rows)
+        return status_as_html(self.status, str(self.path), self.counted())
+
+    def counted(self) -> dict[str, str]:
+        """The rows of each view, for people: those of large views are not read to be counted, but are at most what is kept for them."""
+        kept = rows_kept(self.image, {name: record.trace for name, record in self._records.items()})
+        found = {name: f"at most {rows:,}" for name, rows in kept.items()}
+        with suppress(NosyncError):  # a layer that is damaged, or on its way home
+            for name in [name for name, rows in kept.items() if rows <= COUNTED_ROWS]:
+                found[name] = f"{sum(batch.num_rows for batch in self.batches(name)):,}"
+        return found
 
     def _at_home(self, chain: Chain) -> tuple[Image, dict[str, Epoch]]:
         image = image_in_home(chain.image(), self.disk)

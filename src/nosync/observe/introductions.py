@@ -28,15 +28,14 @@ def status_in_a_line(status: Status, home: str) -> str:
     )
 
 
-def status_as_html(status: Status, home: str, rows: Mapping[str, int]) -> str:
-    """Facts on top, then a line for each view. `rows` are those kept for it, what was replaced but not yet merged included."""
+def status_as_html(status: Status, home: str, rows: Mapping[str, str]) -> str:
+    """Facts on top, then a line for each view with its `rows`."""
     facts = {
         "flow": status.flow, "home": home, "now": status.message, "epoch": f"{status.epoch:,}",
         "safe after loss of": ", ".join(f"{failure} {epoch:,}" for failure, epoch in status.safe.items()) or "-",
         **{f"sink {name}": f"has epochs up to {epoch:,}{status.then(name)}" for name, epoch in status.sinks.items()},
     }  # fmt: skip
-    views = [(name, f"{rows[name]:,}" if name in rows else "") for name in status.views]
-    return table([("", ""), *facts.items()]) + table([("view", "rows kept"), *views])
+    return table([("", ""), *facts.items()]) + table([("view", "rows"), *((name, rows.get(name, "")) for name in status.views)])
 
 
 def table(lines: Sequence[Sequence[str]]) -> str:

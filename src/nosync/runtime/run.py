@@ -23,7 +23,7 @@ from nosync.model.sink import Promise
 from nosync.model.status import Status
 from nosync.model.why import Why
 from nosync.observe.drawing import drawn, write_drawing
-from nosync.observe.figures import figures_of, rows_kept
+from nosync.observe.figures import figures_of
 from nosync.observe.introductions import status_as_html, status_in_a_line
 from nosync.observe.text import in_words, ways_in_words
 from nosync.recovery.restore import Recovered
@@ -117,8 +117,7 @@ class Run:
         return f"Run of {status_in_a_line(self.status, str(self._starting.home))}"
 
     def _repr_html_(self) -> str:
-        with self._starting.journal.lock:
-            rows = rows_kept(self._starting.image, {view.name: view.trace for view in self._program.graph.views.values()})
+        rows = self._loop.stepping.opened().counted() if self._loop.stepping is not None else {}
         return status_as_html(self.status, str(self._starting.home), rows)
 
     def guarantees(self) -> dict[str, Promise]:
