@@ -19,7 +19,7 @@ from nosync.sources.memory import Memory
 
 FUNCTIONS = [name for name in ns.__all__ if inspect.isfunction(getattr(ns, name))]
 CLASSES = (ns.Flow, ns.Run, ns.Home, StoredView, Memory, Progress)  # those of `nosync`, and whatever these give that has calls
-OF_A_SOURCE = {*vars(Source), "table", "acknowledge"}  # what a flow calls, not its user
+OF_A_SOURCE = {*vars(Source), "table", "acknowledge", "on_arrival"}  # what a flow calls, not its user
 
 
 def owners() -> Iterator[tuple[str, Any]]:

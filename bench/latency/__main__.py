@@ -1,5 +1,7 @@
 """`python -m bench.latency`: how long rows wait until they are seen, and how many epochs that takes, while the load jumps by ten and back.
 
+`--idle`: instead, what a flow costs that has nothing to do, and how soon it sees a new row.
+
 One flow (count and sum by key) and one load, once for each trigger. The delay of an epoch is that of its oldest row, which bears the time
 when it came.
 """
@@ -23,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 import nosync as ns
+from bench.latency.idle import compare
 from bench.session import open_session
 
 BYTES = 16
@@ -110,8 +113,13 @@ def main(given: Sequence[str]) -> None:
     parser.add_argument("--rate", type=int, default=20_000, help="rows a second outside of the jump")
     parser.add_argument("--seconds", type=float, default=45.0, help="of each trigger; the first fifth does not count")
     parser.add_argument("--aim", default="1 second")
+    parser.add_argument("--idle", action="store_true", help="measure a flow that has nothing to do, for 20 s by source")
     options = parser.parse_args(given)
     spark = open_session("nosync", "1g", Path(tempfile.mkdtemp(prefix="latency-spark-")))
+    if options.idle:
+        compare(spark, Path(tempfile.mkdtemp(prefix="latency-")), seconds=20.0, rows=30)
+        spark.stop()
+        return
     measured(spark, None, options.rate, 10.0)
     title = f"{options.rate:,} rows/s, ten times that in the middle third"
     table = Table("trigger", "epochs", "delay p50", "p95", "p99", "most", "most in the jump", title=title)

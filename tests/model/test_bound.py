@@ -29,6 +29,7 @@ class Able(Plain):
 ABILITIES = {
     "rows": "rows", "weight": "weight", "acknowledge": "acknowledge", "reopen": "reopen", "folder": "folder", "trim": "trim",
     "marks": "marks", "table": "table", "direct": "direct", "together": "together", "events": "events",
+    "on_arrival": "on_arrival",
 }  # fmt: skip
 for name in (*ABILITIES, "rejects", "rejected"):
     setattr(Able, name, lambda self, *_, name=name: name)
@@ -38,7 +39,8 @@ def test_a_source_that_does_no_more_than_it_must_is_bound_to_nothing_else() -> N
     found, slice = bound(Plain()), {"a": 1}
     assert (found.rows(slice), found.weight(slice), found.files(slice), found.folder()) == (None, 0, {}, "")
     assert found.reopen(slice, {}) is slice and not found.read_once and found.append_only
-    assert [getattr(found, name) for name in ("trim", "marks", "table", "rejecting", "direct", "together", "events")] == [None] * 7
+    absent = ("trim", "marks", "table", "rejecting", "direct", "together", "events", "on_arrival")
+    assert [getattr(found, name) for name in absent] == [None] * len(absent)
 
 
 @pytest.mark.parametrize("ability", ABILITIES)

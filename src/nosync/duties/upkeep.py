@@ -7,7 +7,7 @@ The run gives each duty a thread (see `tending`); the simulation calls them in a
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from nosync.duties.compacting import Compactor
@@ -206,7 +206,7 @@ class Upkeep:
     def rule(self) -> Retention:
         """What is kept: as the journal says, unless this run was given a rule of its own."""
         keep = self.journal.image.keep
-        return self.retention or (ladder_of(keep) if keep else EVERY_EPOCH)
+        return self.retention or (_ladder(keep) if keep else EVERY_EPOCH)
 
     def measure(self) -> None:
         """How long a recovery from the remote would take now. With an aim, it decides how many objects there may be."""
@@ -250,6 +250,9 @@ class Upkeep:
             return NO_RECORD
         known = [self.host.synced] if self.host is not None else []
         return min([self.journal.number, *known, *([self.layers.number] if self.layers is not None else [])])
+
+
+_ladder = cache(ladder_of)  # asked for in every round of a run
 
 
 def _each(parts: Sequence[Duty]) -> bool:

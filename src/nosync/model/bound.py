@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from nosync.model.errors import HANDLED, NosyncError, user_code
 from nosync.model.source import (
     Addressed,
+    Announcing,
     Closing,
     Continuing,
     Counted,
@@ -124,10 +125,11 @@ class BoundSource:
     shaped: Shaped | None = None
     shaped_events: Shaped | None = None
     continue_from: Callable[[Position], Slice] | None = None
+    on_arrival: Callable[[Callable[[], None]], None] | None = None
 
     def guarded(self, name: str) -> "BoundSource":
         """The same source, whose errors say whose they are. What `read` and its like raise is explained by the epoch that calls them."""
-        trim, marks, allow = self.trim, self.marks, self.allow
+        trim, marks, allow, on_arrival = self.trim, self.marks, self.allow, self.on_arrival
         return replace(
             self,
             start=_guarded(name, "start", self.start),
@@ -137,6 +139,7 @@ class BoundSource:
             close=_guarded(name, "close", self.close),
             lag=_guarded(name, "lag", self.lag),
             allow=None if allow is None else _guarded(name, "allow", allow),
+            on_arrival=None if on_arrival is None else _guarded(name, "on_arrival", on_arrival),
             trim=None if trim is None else _guarded(name, "trim", trim, HANDLED),
             marks=None if marks is None else _guarded(name, "marks", lambda slice: list(marks(slice)), HANDLED),
         )
@@ -180,5 +183,6 @@ def bound(source: Source) -> BoundSource:
         events=source.events if isinstance(source, Ordered) else None,
         shaped=source.shaped() if isinstance(source, Shaping) else None,
         shaped_events=source.shaped_events() if isinstance(source, Shaping) else None,
+        on_arrival=source.on_arrival if isinstance(source, Announcing) else None,
         continue_from=source.continue_from if isinstance(source, Continuing) else None,
     )

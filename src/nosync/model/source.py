@@ -238,6 +238,15 @@ class Lagging(Protocol):
 
 
 @runtime_checkable
+class Announcing(Protocol):
+    """Knows itself when there is something new: nobody has to look for it again and again."""
+
+    def on_arrival(self, wake: Callable[[], None]) -> None:
+        """A run reads it from now on: `wake` is to be called after each arrival, from any thread, once `available` would give it. It comes
+        back at once. Called again for the next run, and with what does nothing when a run ends."""
+
+
+@runtime_checkable
 class Closing(Protocol):
     """Holds something while a run reads it: a connection, a reader."""
 
@@ -264,6 +273,6 @@ class Addressed(Protocol):
 
 ABILITIES = (
     Counted, Weighed, Limited, Marked, Trimmable, ReadOnce, Tabular, Rejecting, Reopenable, InFolder, DirectlyReadable, Joinable, Ordered,
-    Shaping, Keyed, Lagging, Closing, Continuing, Fetching, Addressed,
+    Shaping, Keyed, Lagging, Announcing, Closing, Continuing, Fetching, Addressed,
 )  # fmt: skip
 """All that a source may have besides."""

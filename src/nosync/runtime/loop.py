@@ -27,12 +27,18 @@ from nosync.runtime.takeover import taken_over
 from nosync.runtime.trigger import Trigger
 
 IDLE_SECONDS = 0.01
-IDLE_SHARE = 0.015  # of a core, for looking whether there is something to do
+IDLE_SHARE = 0.01  # of a core, for looking whether there is something to do
 LONGEST_IDLE_SECONDS = 1.0
+ANNOUNCED_IDLE_SECONDS = 0.1  # where sources say themselves what arrives
+NEWEST_LOOK = 0.2  # how much the last look counts among those before, of what a look takes
 STALL_SECONDS = (0.2, 5.0)
 DRAIN_SECONDS = 30.0
 KEPT_PROGRESS = 1000
 IDLE = "Waiting for data to arrive"
+
+
+def _nobody() -> None:
+    """Whom a source wakes that no run reads."""
 
 
 class Stopped(Exception):
@@ -58,7 +64,9 @@ class Loop:
         self.changed = threading.Condition()
         self.stopping = False
         self.active = True
-        self.idle_rounds = 0
+        self.asked = self.looked = self.exhausted = 0  # looks for input: asked for, begun, and ended without any
+        self.look_seconds = 0.0
+        self.announced = all(source.on_arrival is not None for source in starting.program.sources.values())
         self.error: NosyncError | None = None
         self.listeners = Listeners(starting.program.name, starting.program.listeners)
         self.reporter = Reporter(self.live, starting.journal, starting.disk, starting.troubles)
@@ -107,6 +115,27 @@ class Loop:
         with self.changed:
             return self.changed.wait_for(condition, timeout=seconds)
 
+    def ask_to_look(self) -> int:
+        """Input is looked for at once, if nothing else is under way; `exhausted` comes to the number given once there is no more."""
+        with self.changed:
+            self.asked += 1
+            self.changed.notify_all()
+            return self.asked
+
+    def exhaust(self) -> bool:
+        """Waits until a look finds nothing that begins after this; False where the run ends before."""
+        number = self.ask_to_look()
+        self.wait_for(lambda: self.exhausted >= number or not self.active)
+        return self.exhausted >= number
+
+    def _wake(self) -> None:
+        self.ask_to_look()
+
+    def _announce_to(self, wake: Callable[[], None]) -> None:
+        for source in self.starting.program.sources.values():
+            if source.on_arrival is not None:
+                source.on_arrival(wake)
+
     def ask_to_stop(self) -> None:
         with self.changed:
             self.stopping = True
@@ -128,6 +157,7 @@ class Loop:
     def _run(self) -> None:
         try:
             stepping, opener = self._recover()
+            self._announce_to(self._wake)
             self._work(stepping, opener)
         except Stopped:
             pass
@@ -178,6 +208,7 @@ class Loop:
 
     def _round(self, stepping: Stepping, opener: Opener) -> bool:
         """One epoch, or the news that there is nothing to do."""
+        looked = self.looked = self.asked
         if self._held_back(stepping):
             return True
         if not self.message.startswith("Stalled"):
@@ -189,7 +220,7 @@ class Loop:
             done = stepping.step(opener)
         with self.changed:
             if done is None:
-                self.idle_rounds += waited_for is None
+                self.exhausted = looked if waited_for is None else self.exhausted
                 self.message = IDLE
             else:
                 self.progress.append(done)
@@ -234,12 +265,19 @@ class Loop:
         return tier is not None
 
     def _pause(self, begun: tuple[float, float]) -> None:
-        busy = time.thread_time() - begun[1]
-        idle = min(max(IDLE_SECONDS, busy / IDLE_SHARE), LONGEST_IDLE_SECONDS) if self.message == IDLE else 0.0
         between = self.pacing.interval if self.pacing is not None else self.trigger.seconds
-        rest = max(between - (time.monotonic() - begun[0]), idle)
+        rest = between - (time.monotonic() - begun[0])
         if rest > 0:
             self.wait_for(lambda: self.stopping, rest)
+        if self.message == IDLE:
+            idle = self._idle_seconds(time.thread_time() - begun[1])
+            self.wait_for(lambda: self.stopping or self.asked != self.looked, idle - max(rest, 0.0))
+
+    def _idle_seconds(self, busy: float) -> float:
+        """Until the next look for input, after one that has taken so long: all of them take a small share of a core."""
+        self.look_seconds += NEWEST_LOOK * (busy - self.look_seconds)
+        told = self.announced and self.joining is None
+        return min(max(ANNOUNCED_IDLE_SECONDS if told else IDLE_SECONDS, self.look_seconds / IDLE_SHARE), LONGEST_IDLE_SECONDS)
 
     def _acknowledge(self, stepping: Stepping) -> None:
         """What has become safe since the last epoch. A source that cannot hear it now learns it from the next start."""
@@ -264,6 +302,7 @@ class Loop:
             for source in self.starting.program.sources.values():
                 closing.callback(source.close)
             closing.callback(self._close_sinks)
+            closing.callback(self._announce_to, _nobody)
             if self.stepping is not None and self.opener is not None and self.tending is not None:
                 closing.callback(self._acknowledge, self.stepping)
                 closing.callback(self.tending.stop)

@@ -283,9 +283,8 @@ class Run:
 
         >>> run.processAllAvailable()
         """
-        loop, seen = self._loop, self._loop.idle_rounds
-        loop.wait_for(lambda: loop.idle_rounds >= seen + 2 or not loop.active)
-        caught_up = loop.idle_rounds >= seen + 2
+        loop = self._loop
+        caught_up = loop.exhaust() and loop.exhaust()  # some sources have more to give once they were asked
         while loop.active and loop.tending is not None and not loop.tending.released():
             loop.tending.hurry()
             loop.wait_for(lambda: not loop.active, IDLE_SECONDS)

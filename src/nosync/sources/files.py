@@ -31,7 +31,7 @@ from nosync.model.store import checked
 from nosync.sources.cleaning import Cleaning, cleaning_of
 from nosync.sources.csv_task import content_of, is_text
 from nosync.sources.footers import Footer, footer_of
-from nosync.sources.listing import Entry, facts, name_below, new_entries, shown, unnamable
+from nosync.sources.listing import Entry, Looked, facts, name_below, new_entries, shown, unnamable
 from nosync.sources.location import Location, format_said_by, location_of
 from nosync.sources.options import check_options
 from nosync.sources.plain_csv import PlainCsv
@@ -119,6 +119,7 @@ class Files:
     latest: dict[str, Entry] = field(default_factory=dict)
     plain: PlainCsv | None = None
     allowed: int | None = None
+    looked: Looked = field(default_factory=Looked, repr=False)
 
     def __repr__(self) -> str:
         limit = f", maxFilesPerTrigger={self.max_files}" if self.max_files else ""
@@ -147,7 +148,7 @@ class Files:
 
     def start(self, folder: Path, taken: Taken) -> None:
         """Names that were taken are asked for as they are met in the folder, so that a long past costs nothing."""
-        self.past, self.seen, self.latest, self.skipped, self.plain = taken.marks, set(), {}, taken.skipped, None
+        self.past, self.seen, self.latest, self.skipped, self.plain, self.looked = taken.marks, set(), {}, taken.skipped, None, Looked()
 
     def _name_of(self, address: str) -> str | None:
         """What it calls a file that Spark has read; None for one that is nothing of its own."""
@@ -173,9 +174,12 @@ class Files:
         return {"files": [], "bytes": 0, "rows": 0, "plain": False, "before": [list(entry) for entry in known]}
 
     def available(self) -> Slice | None:
+        if self.looked.is_as_it_was():
+            return None
+        self.looked.begin()
         chosen, footers = list[Entry](), dict[str, Footer]()
         total, before, most = 0, len(self.seen), min(self.max_bytes, self.allowed or self.max_bytes)
-        entries = new_entries(self.path, self.seen, self._taken, self.location.fits)
+        entries = new_entries(self.path, self.seen, self._taken, self.location.fits, self.looked)
         changed = self._changed(first=not before)
         for entry in self._old_enough(entries):
             if chosen and (total + entry.size > most or len(chosen) == self.max_files):
@@ -188,6 +192,8 @@ class Files:
             elif self.growing:
                 break
         if not chosen and not changed:
+            if not entries:
+                self.looked.had_nothing()
             return None
         self.seen.update(entry.name for entry in chosen)
         self.latest = dict([*(self.latest | {entry.name: entry for entry in chosen + changed}).items()][-LATEST:])

@@ -47,7 +47,7 @@ def logged(source: BoundSource, name: str, schema: StructType, spark: SparkSessi
         files=log.files, acknowledge=log.acknowledge, table=log.table, trim=log.trim, marks=None if source.marks is None else log.marks,
         events=log.events, shaped=None,
         shaped_events=protocols.Shaped(log.events_schema, log.raw_events, lambda rows: rows),
-        close=source.close, lag=source.lag,
+        close=source.close, lag=source.lag, on_arrival=source.on_arrival,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ other.
 import errno
 import os
 import stat
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +18,8 @@ from nosync.model.errors import Unavailable
 from nosync.model.source import Slice
 
 HIDDEN = ("_", ".")
+TICK_NANOS = 50 * 10**6  # within which two changes may leave the same time
+LISTED_SECONDS, LISTED_SHARE = 1.0, 0.005  # how often a folder is listed although it has not changed, and by which share of the time
 NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 
 
@@ -54,14 +57,41 @@ def entries_in(slice: Slice) -> list[Entry]:
     return [entry for entry in found if entry.name not in slice.get("broken", {})]
 
 
+class Looked:
+    """Whether a folder need not be listed: its last listing had nothing, neither it nor a folder below has changed since, and it is not
+    long ago. A file that appears changes its folder's time; what does not (a link that leads somewhere by now) is found a little later.
+    """
+
+    def __init__(self) -> None:
+        self.times: dict[str, int] = {}  # of folders, as they were before they were listed
+        self.again_at = 0.0
+
+    def begin(self) -> None:
+        self.times, self.again_at, self.begun_at = {}, 0.0, time.monotonic()
+
+    def had_nothing(self) -> None:
+        now, wall = time.monotonic(), time.time_ns()
+        if all(wall - modified > TICK_NANOS for modified in self.times.values()):  # else it may change again without another time
+            self.again_at = now + max(LISTED_SECONDS, (now - self.begun_at) / LISTED_SHARE)
+
+    def is_as_it_was(self) -> bool:
+        if time.monotonic() >= self.again_at:
+            return False
+        try:
+            return all(os.stat(folder).st_mtime_ns == modified for folder, modified in self.times.items())
+        except OSError:
+            return False
+
+
 def new_entries(
-    folder: Path, seen: set[str], taken: Callable[[list[str]], set[str]], fits: Callable[[str], bool] = lambda name: True
-) -> list[Entry]:
+    folder: Path, seen: set[str], taken: Callable[[list[str]], set[str]], fits: Callable[[str], bool] = lambda name: True,
+    looked: Looked | None = None,
+) -> list[Entry]:  # fmt: skip
     """Files that were not taken, by their time, then their name. Those that were are added to `seen`: they are not asked for again.
     `fits` says of a name below the folder whether it is meant.
     """
     failed: list[OSError] = []
-    unseen = [name for name in _unseen(folder, seen, failed) if fits(name)]
+    unseen = [name for name in _unseen(folder, seen, failed, (looked or Looked()).times) if fits(name)]
     seen |= taken(unseen)
     found: list[Entry] = []
     for name in unseen:
@@ -77,12 +107,15 @@ def new_entries(
     return sorted(found, key=lambda entry: (entry.modified, entry.name))
 
 
-def _unseen(folder: Path, seen: set[str], failed: list[OSError]) -> Iterator[str]:
-    """Names of what may be files. Folders that cannot be read are left out, and said in `failed`."""
+def _unseen(folder: Path, seen: set[str], failed: list[OSError], times: dict[str, int]) -> Iterator[str]:
+    """Names of what may be files. Folders that cannot be read are left out, and said in `failed`; of all others `times` says when they
+    changed.
+    """
     pending = [str(folder)]
     while pending:
         directory = pending.pop()
         try:
+            times[directory] = os.stat(directory).st_mtime_ns
             with os.scandir(directory) as found:
                 entries = [entry for entry in found if not entry.name.startswith(HIDDEN)]
         except OSError as error:

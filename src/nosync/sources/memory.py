@@ -6,7 +6,7 @@ forgotten here only once they are recorded there.
 
 import threading
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,6 +55,7 @@ class Memory:
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     handed_out: int = 0
     unrecorded: dict[int, pa.Table] = field(default_factory=dict)
+    _wake: Callable[[], None] = field(default=lambda: None, repr=False)
 
     def __repr__(self) -> str:
         waiting = sum(len(rows) for rows, _ in self.pending)
@@ -109,6 +110,7 @@ class Memory:
         self._table(rows, diff)  # wrong rows are the giver's error, at once
         with self.lock:
             self.pending.append((rows, diff))
+        self._wake()
 
     def _check_rows(self, rows: list[Any]) -> None:
         """A row that is no row is told from one whose values do not fit."""
@@ -165,6 +167,9 @@ class Memory:
         recorded = taken.latest["number"] if taken.latest is not None and taken.latest["of"] == self.id else 0
         self.unrecorded = {number: table for number, table in self.unrecorded.items() if number > recorded}
         self.handed_out = min(self.unrecorded, default=self.handed_out + 1) - 1
+
+    def on_arrival(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
 
     def available(self) -> Slice | None:
         with self.lock:
