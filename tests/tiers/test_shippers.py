@@ -230,3 +230,29 @@ def test_a_lost_layer_whose_stand_in_is_there_already_holds_nothing_up(journal: 
         shipper.step()
         records.step()
     assert not shipper.step() and shipper.standing(records).epoch == 6
+
+
+def test_a_busy_stream_whose_traces_are_merged_at_different_epochs_becomes_safe_all_the_same(journal: Journal, remote: Objects) -> None:
+    records, shipper = RecordShipper(journal), LayerShipper(journal, journal.disk, remote, patience=0.0, clock=lambda: 0.0)
+    for begin in range(1, 80, 4):
+        compute_both(journal, range(begin, begin + 4))
+        for trace, lower in (("v", begin), ("w", begin - 2)):  # a layer of one ends in the middle of one of the other
+            if lower > 0:
+                journal.append(Merged(made(journal, trace, lower, lower + 4)))
+        records.step()
+        for _ in range(3):  # layers go more slowly than they are written
+            shipper.step()
+    records.step()
+    assert shipper.busy and shipper.standing(records).epoch > 40
+
+
+def made(journal: Journal, trace: str, lower: int, upper: int) -> LayerInfo:
+    path = f"layers/{trace}/0-f/{lower}-{upper}-1.0-0.arrow"
+    journal.disk.replace(path, b"x" * 100)
+    return LayerInfo(trace, ALL_HASHES, lower, upper, "upserts", path, 1, 100, "abc")
+
+
+def compute_both(journal: Journal, epochs: range) -> None:
+    for epoch in epochs:
+        journal.append(Opened(epoch, 0.0, {}))
+        journal.append(Computed(epoch, tuple(made(journal, trace, epoch, epoch + 1) for trace in ("v", "w")), {}, {}))

@@ -4,8 +4,9 @@ Neither this nor `RecordShipper` waits for the other: what is readable there is 
 
 Shipping adapts to load. A stream that rests between its epochs leaves time for each one's layers. While epochs follow each other closely,
 layers wait, `patience` seconds at most: then the one layer into which the merger has collapsed them goes in their place, with fewer bytes
-and fewer objects. When the stream rests, merged layers are shipped that shorten what a recovery would have to fetch, until that fits
-`recover_within`.
+and fewer objects. Each round has a `goal`, the newest epoch when it begins, and nothing goes that crosses it: so its state can be read once
+all before it is there. Traces are merged at epochs of their own; without a goal there might be no epoch at which all can be read. When the
+stream rests, merged layers are shipped that shorten what a recovery would have to fetch, until that fits `recover_within`.
 """
 
 import time
@@ -72,6 +73,7 @@ class LayerShipper:
         self.unlooked: tuple[RecordNumber, Epoch] | None = None
         self.objects, self.bytes, self.plain_bytes = 0, 0, 0
         self.damaged = False
+        self.goal = NO_EPOCH
 
     def lose(self, name: str) -> None:
         """A layer that was there is there no more: what else stands for it is looked for anew."""
@@ -180,6 +182,7 @@ class LayerShipper:
                     case GivenUp():
                         self._forget(frozenset(entry.paths))
                     case Restored() | TakenOver() | RolledBack():
+                        self.goal = NO_EPOCH
                         self._begin_again()
             self.number = record.number
         return bool(records)
@@ -237,8 +240,11 @@ class LayerShipper:
         waiting = behind[part]
         if self._may_wait(waiting[0]):
             return None
+        if waiting[0].lower > self.goal:  # all up to there has come
+            self.goal = self.journal.computed_by(self.number)
         known, others = self._known(*part)
-        return self._at_hand(collapsing(waiting, known, self.uploaded, others))
+        before, beyond = ([layer for layer in known if (layer.upper > self.goal + 1) == later] for later in (False, True))
+        return self._at_hand(collapsing(waiting, before, self.uploaded, [*others, *beyond]))
 
     def _instead(self, layer: LayerInfo) -> list[LayerInfo]:
         """What stands for a lost layer in today's shards."""
@@ -301,7 +307,8 @@ class LayerShipper:
             total += len(there)
             for layer in layers:
                 inside = sum(within(other, layer) for other in there)
-                if layer.path not in self.uploaded and inside > 1 and (best is None or inside > best[0]):
+                crosses = self.busy and layer.upper > self.goal + 1
+                if layer.path not in self.uploaded and not crosses and inside > 1 and (best is None or inside > best[0]):
                     best = (inside, layer)
         if best is None or total <= self.most_layers:
             self.looked = self.number + self.objects
