@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from html import escape
 from types import FunctionType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from nosync.model.arguments import checked, did_you_mean
 from nosync.model.errors import Invalid
+from nosync.model.secrets import redacted
 
 Found = TypeVar("Found")
 
@@ -135,20 +137,33 @@ def _plain(name: str) -> str:
     return name.replace("_", "").lower()
 
 
-def connector(noun: str, call: str) -> Callable[[type[Found]], type[Found]]:
-    """Decorates the class of what a call such as `ns.files` gives, a source or a sink: a public name that it lacks is answered."""
+def connector(noun: Literal["source", "sink"], call: str = "") -> Callable[[type[Found]], type[Found]]:
+    """Decorates the class of what a call such as `ns.files` gives, a source or a sink: a public name that it lacks is answered, and it
+    introduces itself in notebooks. Without `call`, its `repr` says which call that was.
+    """
 
     def missing(self: Any, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        hint = OF_CONNECTORS.get(name, CALL).format(call)
-        raise NoSuchName(f'a {noun} of ns.{call} has no "{name}"', hint=hint)
+        called = call or repr(self).partition("(")[0].removeprefix("ns.")
+        hint = OF_CONNECTORS.get(name, CALL).format(called)
+        raise NoSuchName(f'a {noun} of ns.{called} has no "{name}"', hint=hint)
 
     def decorate(kind: type[Found]) -> type[Found]:
         setattr(kind, "__getattr__", missing)  # noqa: B010 (a method is not assigned to)
+        setattr(kind, "_repr_html_", _html_of_source if noun == "source" else _html_of_sink)  # noqa: B010
         return kind
 
     return decorate
+
+
+def _html_of_source(self: Any) -> str:
+    rows = "are only added" if self.append_only else "may go as well as come"
+    return f"<p>{escape(redacted(repr(self)))}</p><p>source: rows {rows}</p>"
+
+
+def _html_of_sink(self: Any) -> str:
+    return f"<p>{escape(redacted(repr(self)))}</p><p>sink, {self.promise._repr_html_()}</p>"
 
 
 def _unindexed(self: Any, key: Any) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, get_args
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from nosync.model.absent import connector
 from nosync.model.arguments import did_you_mean
 from nosync.model.columns import DIFF, EPOCH
 from nosync.model.errors import Fenced, Invalid, Refused, Unavailable
@@ -90,6 +91,7 @@ def names(given: str | Sequence[str] | None) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given or ())
 
 
+@connector("sink")
 @dataclass
 class LakeSink:
     """See `to_delta` and `to_iceberg`. The table is looked for when a run begins."""
