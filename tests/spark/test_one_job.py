@@ -12,10 +12,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import nosync as ns
+from nosync.model.identifiers import TraceName
 from nosync.model.layers import LayerInfo
 from nosync.model.shards import shard_ranges
 from nosync.runtime.starting import begin
 from nosync.spark import job
+from nosync.spark.descriptions import described
 from nosync.spark.receipts import Receipt, agreed
 from nosync.spark.ways import Ways
 from tests.metamorphic import checksums, contents, run_all
@@ -48,10 +50,34 @@ def test_each_operator_runs_once_per_shard_and_epoch(spark: SparkSession, tmp_pa
     flow, source = fan_out(spark)
     feeds = [lambda: source.add([(k, k) for k in range(20)]), lambda: source.add([(3, 100)]), lambda: source.remove([(3, 3), (4, 4)])]
     run_all(flow, tmp_path, feeds, shards=SHARDS, way="wide")
+    assert described_jobs(spark, "fan") == {f"fan, epoch {epoch}: views first, big, second and 3 more" for epoch in (1, 2, 3)}
     runs = [(receipt.trace, receipt.shard, receipt.epoch) for receipt in handed_in]
     assert len(runs) == len(set(runs))
     assert {shard for trace, shard, epoch in runs if trace == "first/aggregate" and epoch == 1} == set(range(SHARDS))
     assert {trace for trace, _, _ in runs} >= {"first/aggregate", "big/rows", "second/aggregate", "third/regroup"}
+
+
+def described_jobs(spark: SparkSession, flow: str) -> set[str]:
+    """What Spark's UI says of the jobs of a flow."""
+    context: Any = spark._jsc.sc()
+    context.listenerBus().waitUntilEmpty()
+    jobs = context.statusStore().jobsList(None)
+    said = [jobs.apply(index).description() for index in range(jobs.size())]
+    return {one.get() for one in said if one.isDefined() and one.get().startswith(f"{flow}, ")}
+
+
+def test_a_job_is_described_by_the_views_it_is_about(quick: SparkSession, tmp_path: Path) -> None:
+    flow = ns.Flow("about", quick)
+    rows = flow.source("s", ns.files(tmp_path, schema="k int, x int", format="json"))
+    totals = flow.view("totals", rows.groupBy("k").agg(F.sum("x").alias("t")))
+    flow.view("large", totals.where("t > 3"))
+    flow.view("plain", rows.where("x > 3"))
+    flow.sink("out", totals, ns.foreachEpoch(print))
+    flow.view("wrong", flow.sql("select count(*) as n from `s.rejected`"))
+    graph = flow.program().graph
+    assert described(graph, None, rejects=False) == "views totals, large, plain; sink out"
+    assert described(graph, None, rejects=True) == "views wrong, s.rejected"
+    assert described(graph, {TraceName("totals/aggregate"): frozenset()}, rejects=False) == "views totals, large; sink out"
 
 
 @pytest.mark.parametrize("stateful", [False, True])

@@ -28,6 +28,7 @@ from nosync.model.layers import Kind, LayerInfo
 from nosync.model.shards import shard_ranges
 from nosync.model.source import Rejecting, Slice
 from nosync.model.watermark import History, newest, nothing_seen
+from nosync.spark.descriptions import described
 from nosync.spark.empty import empty_result
 from nosync.spark.event_time import late_counts, observed, seen_times, stamped, time_of
 from nosync.spark.failure import Job, explain
@@ -40,7 +41,6 @@ from nosync.spark.ways import SETTING, Way, Ways, rows_of
 from nosync.state.layer import write_layer
 
 REST_POOL = "default"  # of Spark
-NAMED = 5  # views, in Spark's UI
 WIDE_BYTES = 1 << 20
 ChangesBySource = dict[str, Callable[[], DataFrame]]
 
@@ -78,6 +78,7 @@ class SparkEngine:
         clear(home)
         self.context = JobContext(self.session, graph, home, program.name, run, shards, empties)
         self.ways = Ways(str(program.spark.conf.get(SETTING, "")))
+        self._about = {rejects: described(graph, None, rejects) for rejects in (False, True)}
         self._preparing = threading.Lock()
         self._ahead: tuple[Opened, EpochJob] | None = None
         self._read_lately = frozenset[int]()
@@ -165,6 +166,7 @@ class SparkEngine:
         rejected = self._rejected(taken, first)
         rejected |= self._refused(taken, receipts)
         if self.context.of_rejects:
+            self._describe(openings, targets, rejects=True)
             rest = self._job(openings, covers, targets, seen, self._rejected_rows(openings, rejected)).run(of_rejects=True)
             receipts = agreed(receipts + rest)
         if targets is None:
@@ -226,12 +228,12 @@ class SparkEngine:
         at = pa.array([round(opened.at * 1e6)] * len(table), pa.timestamp("us", "UTC"))
         return table.add_column(table.num_columns - 1, stamp, at)
 
-    def _describe(self, openings: Sequence[Opened], targets: Targets | None) -> None:
-        """What Spark's UI says of the jobs to come."""
-        job = Job(openings[0].epoch, openings[-1].epoch, tuple(sorted(targets or ())))
-        names = [*self.program.graph.views, *self.program.graph.sinks]
-        views = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
-        self.session.sparkContext.setJobGroup(self.group, f"{self.program.name}, {job}: {views}")
+    def _describe(self, openings: Sequence[Opened], targets: Targets | None, rejects: bool = False) -> None:
+        """What Spark's UI says of the jobs to come. "again": of recorded epochs, some of what they were."""
+        again = "" if targets is None else "again "
+        about = described(self.program.graph, targets, rejects) if targets is not None else self._about[rejects]
+        job = Job(openings[0].epoch, openings[-1].epoch)
+        self.session.sparkContext.setJobGroup(self.group, f"{self.program.name}, {again}{job}: {about}")
 
     def yield_to_epochs(self, what: str) -> None:
         """From here on its jobs get the cores that the epochs of another engine leave idle, and are known apart from those."""
