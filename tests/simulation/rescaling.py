@@ -67,14 +67,16 @@ def simulate_rescaling(seed: int, steps: int = 60) -> tuple[World, int]:
 
 MUTATIONS: dict[str, tuple[Callable[[], Any], int]] = {
     "covers are put together as if ranges did not overlap": (lambda: patch.object(cover, "pieces", dict), 0),
-    "a new layer takes the place of others in its own range only": (lambda: patch.object(image, "with_layer", _beside), 0),
+    "a new layer takes the place of others in its own range only": (lambda: patch.object(image, "with_layers", _beside), 0),
     "neighbouring merges take whole layers": (lambda: patch.object(spine, "layer_ranges", _whole), 3),
     "what is merged may reach beyond what was written": (lambda: patch.object(life, "merges_of", _as_one), 30),
 }
 
 
-def _beside(covers: Covers, layer: LayerInfo) -> Covers:
-    return covers | {layer.range: cover._placed(covers.get(layer.range, ()), layer)}
+def _beside(covers: Covers, layers: Iterable[LayerInfo]) -> Covers:
+    for layer in layers:
+        covers = covers | {layer.range: cover._placed(covers.get(layer.range, ()), layer)}
+    return covers
 
 
 def _whole(covers: Covers, wanted: HashRange) -> Any:

@@ -1,6 +1,7 @@
 """A trace that is rescaled again and again reads as if it never had been, whatever is merged meanwhile."""
 
 import random
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -18,9 +19,10 @@ from nosync.journal.image_text import from_text, to_text
 from nosync.journal.names import layer_path
 from nosync.model.columns import COUNT, HASH, ROW
 from nosync.model.hash_range import HashRange
-from nosync.model.layers import Kind, LayerInfo
+from nosync.model.identifiers import Epoch
+from nosync.model.layers import Covers, Kind, LayerInfo
 from nosync.model.shards import shard_ranges
-from nosync.state.cover import cover, covers_of, layer_ranges, pieces
+from nosync.state.cover import LayerRange, cover, covers_of, layer_ranges, pieces, with_layers
 from nosync.state.layer import Layer, open_layer, write_layer
 from nosync.state.merge import scan
 from nosync.state.partial_layer import cut_to, opened
@@ -148,3 +150,24 @@ def test_a_part_of_a_layer_is_a_layer_of_its_own_hashes(tmp_path: Path) -> None:
     assert cut_to(opened_layer, whole) is opened_layer
     assert cut_to(opened_layer, HashRange(1, 2)).rows == 0
     assert replace(found.info, range=whole, rows=16, bytes=info.bytes) == info
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_covers_that_are_added_to_are_those_put_together_anew(seed: int) -> None:
+    chance, shards = random.Random(seed), 1
+    written: dict[HashRange, list[LayerInfo]] = {}
+    known: Covers = {}
+    for epoch in range(1, 40):
+        if chance.random() < 0.3:
+            shards = chance.choice([1, 2, 3, 5, 8, 64])
+        changed = [layer(held, epoch, epoch + 1) for held in shard_ranges(shards) if chance.random() < 0.7]
+        known = with_layers(known, changed)
+        for one in changed:
+            written.setdefault(one.range, []).append(one)
+        for shard in shard_ranges(shards):
+            assert _read(layer_ranges(known, shard)) == _read(layer_ranges(covers_of(written, Epoch(epoch)), shard))
+
+
+def _read(found: Iterable[LayerRange]) -> list[tuple[str, HashRange]]:
+    """Of each layer what is read of it; epochs newest first."""
+    return sorted((one.path, part) for one, part in found)

@@ -33,7 +33,8 @@ Expiries = Mapping[TraceName, Expiry]
 NO_EXPIRIES: Expiries = {}
 IsComing = Callable[[LayerInfo], bool]
 FEW = 3  # layers more or fewer in a range do not call for a look
-AT_ONCE = 4  # orders of a kind that are given together: none of them waits for an epoch to end
+AT_ONCE = 4  # orders of a kind that are given together, at least: none of them waits for an epoch to end
+SHARE = 8  # the part of all that is due, of many shards: with few at once covers would get longer and longer
 
 
 class Merger:
@@ -169,12 +170,15 @@ class DueMerges:
         self._known: _Known = {}
         self._shards = 0
 
-    def orders(self, image: Image, most: int | None = None) -> list[list[dict[str, object]]]:
-        """The longest cover first; of equally long ones, where the merged layer may stand for its inputs. At most so many."""
+    def orders(self, image: Image, some: int | None = None) -> list[list[dict[str, object]]]:
+        """The longest cover first; of equally long ones, where the merged layer may stand for its inputs. All, or `some` of them: so many,
+        or a part of them where that is more.
+        """
         shards = image.declared.shards if image.declared else 0
         known = self._known if shards == self._shards else {}
         self._known, self._shards = {trace: self._looked_at(known, image, trace) for trace in image.newest}, shards
         due = [(trace, one) for trace, (_, found) in self._known.items() for one in found]
+        most = None if some is None else max(some, len(due) // SHARE)
         best_first = sorted(due, key=lambda pair: (pair[1].length, pair[1].stands_alone(image.kept)), reverse=True)[:most]
         return [_merges(image, one.chosen, one.bottom, self._expiries.get(trace)) for trace, one in best_first]
 

@@ -36,7 +36,7 @@ from nosync.model.identifiers import NO_EPOCH, NO_RECORD, Epoch, RecordNumber, T
 from nosync.model.layers import Covers, LayerInfo
 from nosync.model.retention import ALL_EPOCHS, Kept
 from nosync.model.watermark import newest
-from nosync.state.cover import covers_of, with_layer
+from nosync.state.cover import covers_of, with_layers
 
 RECENT = 16  # epochs whose event times are kept
 MOST_TIMES = 4096  # of epochs, in a roll-up
@@ -156,12 +156,15 @@ class Image:
 
     def _add(self, layers: Iterable[LayerInfo]) -> None:
         """Adds layers to their traces, and to the newest covers in the place of what they collapse."""
+        plain: dict[TraceName, list[LayerInfo]] = {}
         for layer in layers:
             self.traces.setdefault(layer.trace, {}).setdefault(layer.range, []).append(layer)
             self.kept_layers += 1
             self.kept_bytes[layer.trace] = self.kept_bytes.get(layer.trace, 0) + layer.bytes
             if not layer.versions:
-                self.newest[layer.trace] = with_layer(self.newest.get(layer.trace, {}), layer)
+                plain.setdefault(layer.trace, []).append(layer)
+        for trace, found in plain.items():
+            self.newest[trace] = with_layers(self.newest.get(trace, {}), found)
 
     def _replace(self, layers: Iterable[LayerInfo]) -> None:
         """Adds layers that need not fit between the others; covers are put together anew."""

@@ -9,6 +9,7 @@ a layer has either all hashes or none, and layers are chosen as if there were no
 *part* that lies in the pieces for which it was chosen.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -159,21 +160,45 @@ def covers_of(written: Written, at: Epoch, kept: Kept | None = None) -> Covers:
     return {piece: found for piece, layers in pieces(written).items() if (found := cover(layers, at, kept))}
 
 
-def with_layer(covers: Covers, layer: LayerInfo) -> Covers:
-    """The covers with one more layer, in the place of what it collapses."""
-    if layer.range in covers:
-        return covers | {layer.range: _placed(covers[layer.range], layer)}
+def with_layers(covers: Covers, layers: Iterable[LayerInfo]) -> Covers:
+    """The covers with more layers, each in the place of what it collapses. Each costs the same, however many ranges there are."""
+    found, others = dict(covers), []
+    for layer in layers:
+        if layer.range in found:
+            found[layer.range] = _placed(found[layer.range], layer)
+        else:
+            others.append(layer)
+    ranges = sorted(found) if others else []
+    for layer in others:
+        around = _overlapping(ranges, layer.range)
+        parts = _with_layer({held: found.pop(held) for held in ranges[around]}, layer)
+        ranges[around] = sorted(parts)
+        found |= parts
+    return found
+
+
+def _overlapping(ranges: Sequence[HashRange], wanted: HashRange) -> slice:
+    """Where those lie that have a hash in common with the one wanted, of ranges that ascend and do not overlap."""
+    first = bisect_left(ranges, wanted)
+    if first and ranges[first - 1].upper > wanted.lower:
+        first -= 1
+    return slice(first, bisect_left(ranges, wanted.upper, first, key=lambda held: held.lower))
+
+
+def _with_layer(covers: Covers, layer: LayerInfo) -> Covers:
+    """Covers that all have hashes of the layer, cut where it ends."""
     found: dict[HashRange, tuple[LayerInfo, ...]] = {}
     for held, layers in covers.items():
         found |= dict.fromkeys(held.without(layer.range), layers)
-        if held.overlaps(layer.range):
-            found[held.both(layer.range)] = _placed(layers, layer)
+        found[held.both(layer.range)] = _placed(layers, layer)
     found |= dict.fromkeys(remainder(layer.range, covers), (layer,))
     return _joined(found)
 
 
 def layer_ranges(covers: Covers, wanted: HashRange) -> tuple[LayerRange, ...]:
     """What is read of the covers to know the state of these hashes, newest first. Of one layer, neighbouring parts are one."""
+    if wanted in covers:
+        return tuple((layer, wanted) for layer in covers[wanted])
     parts: dict[str, list[HashRange]] = {}
     layers: dict[str, LayerInfo] = {}
     for held in sorted(held for held in covers if held.overlaps(wanted)):
