@@ -57,7 +57,9 @@ class Plan:
     def _how_it_is_kept(self, key: Key) -> str:
         if key in self.building.reasons:
             return f"recomputed whole with each run: {self.building.reasons[key]}"
-        return "maintained" if self.project.datasets[key].kind in TABLES else "part of what reads it"
+        said = "maintained" if self.project.datasets[key].kind in TABLES else "part of what reads it"
+        read = self.building.compared.get(key, [])
+        return f"{said}; {', '.join(read)}, not being files, is read whole each time and compared with the rows before" if read else said
 
     @property
     def tables(self) -> list[Key]:
