@@ -6,8 +6,9 @@
     DATABASE/_nosync/PIPELINE/edition-<12 digits>/_edition.json             {"tables": {TABLE: {"version", "home", "trace", "epoch"}}}
     DATABASE/_nosync/PIPELINE/tables/TABLE/<12 digits>/[COLUMN=VALUE/...]   the files of one version, named after its edition
 
-A version is never changed. A table that stays as it is keeps its version from edition to edition. The editions before the newest stay for
-those who are still reading them. DATABASE is the folder of the project's database, `spark-warehouse` by default.
+A version is never changed. A table that stays as it is keeps its version from edition to edition. The editions before the newest stay
+for those who are still reading them: three, and all that were current in the last half a minute. DATABASE
+is the folder of the project's database, `spark-warehouse` by default.
 """
 
 import json
@@ -20,7 +21,7 @@ from pathlib import Path
 from nosync.model.errors import MALFORMED
 from nosync.store.lasting import point, sync, sync_tree
 
-CURRENT, RECORD, KEPT = "current", "_edition.json", 3
+CURRENT, RECORD, KEPT, KEPT_SECONDS = "current", "_edition.json", 3, 30
 PREFIX = "edition-"
 
 
@@ -92,12 +93,16 @@ class Editions:
         sync(target)
         point(self.folder / CURRENT, target.name)
 
-    def tidy(self) -> None:
+    def tidy(self, now: float) -> None:
         """Editions that nobody can be reading any more go, and versions that are in none."""
         editions = sorted(self.folder.glob(f"{PREFIX}*"))
-        for old in editions[:-KEPT]:
-            shutil.rmtree(old, ignore_errors=True)
-        used = {(edition / table.name).resolve() for edition in editions[-KEPT:] for table in edition.iterdir() if table.is_symlink()}
+        replaced = [next_one.stat().st_mtime for next_one in editions[1:]]
+        kept = [one for one, at in zip(editions, replaced, strict=False) if at > now - KEPT_SECONDS or one in editions[-KEPT:]]
+        kept += editions[-1:]
+        for old in editions:
+            if old not in kept:
+                shutil.rmtree(old, ignore_errors=True)
+        used = {(edition / table.name).resolve() for edition in kept for table in edition.iterdir() if table.is_symlink()}
         for version in self.folder.glob("tables/*/*"):
             if version.resolve() not in used:
                 shutil.rmtree(version, ignore_errors=True)

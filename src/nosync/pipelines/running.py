@@ -117,7 +117,7 @@ class Pipeline:
         home, anew = Home(self.storage.path), self.anew if first else frozenset[Key]()
         publishing = Publishing(self.plan.building, self.places, self.editions, self.run, home, self.storage.name, anew, self.only)
         edition = publishing.publish()
-        return Report(home.epoch, edition.number, publishing.outcomes, self.plan)
+        return Report(publishing.epoch, edition.number, publishing.outcomes, self.plan)
 
 
 @contextmanager
