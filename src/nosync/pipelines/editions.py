@@ -13,16 +13,20 @@ is the folder of the project's database, `spark-warehouse` by default.
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from nosync.model.errors import MALFORMED
+from nosync.model.store import is_name
 from nosync.store.lasting import point, sync, sync_tree
 
 CURRENT, RECORD, KEPT, KEPT_SECONDS = "current", "_edition.json", 3, 30
 PREFIX = "edition-"
+NAME = re.compile(PREFIX + "([0-9]{12})")
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,10 @@ class Published:
     home: str = ""
     trace: str = ""
     epoch: int = 0
+
+    @staticmethod
+    def of(said: Mapping[str, Any]) -> "Published":
+        return Published(int(said["version"]), str(said["home"]), str(said["trace"]), int(said["epoch"]))
 
 
 @dataclass(frozen=True)
@@ -58,15 +66,15 @@ class Editions:
         link = self.folder / CURRENT
         if not link.is_symlink():
             return Edition()
-        name = os.readlink(link)
+        link_name = os.readlink(link)
         try:
-            said = json.loads((self.folder / name / RECORD).read_text())
-            return Edition(int(name.removeprefix(PREFIX)), {table: Published(**one) for table, one in said["tables"].items()})
+            said = json.loads((self.folder / link_name / RECORD).read_text())
+            return Edition(_number(link_name), {_table(name): Published.of(one) for name, one in said["tables"].items()})
         except (OSError, *MALFORMED):
             return Edition(self._highest())
 
     def _highest(self) -> int:
-        return max((int(path.name.removeprefix(PREFIX)) for path in self.folder.glob(f"{PREFIX}*")), default=0)
+        return max((_number(path.name) for path in self.folder.glob(f"{PREFIX}*") if NAME.fullmatch(path.name)), default=0)
 
     def version(self, table: str, number: int) -> Path:
         return self.folder / "tables" / table / f"{number:012d}"
@@ -106,3 +114,18 @@ class Editions:
         for version in self.folder.glob("tables/*/*"):
             if version.resolve() not in used:
                 shutil.rmtree(version, ignore_errors=True)
+
+
+def _table(name: str) -> str:
+    """`ValueError` where it leads out of the folder of an edition."""
+    if not is_name(name) or "/" in name:
+        raise ValueError(f"{name!r} is no table")
+    return name
+
+
+def _number(name: str) -> int:
+    """Of the edition whose folder is called so; `ValueError` where that is none."""
+    found = NAME.fullmatch(name)
+    if found is None:
+        raise ValueError(f"{name!r} is no edition")
+    return int(found[1])

@@ -163,4 +163,5 @@ def _said(owner: Identity, run: str) -> dict[str, str]:
 
 def _history(actions: Sequence[dict[str, Any]]) -> str | None:
     """Whose version it is, if it is one of ours."""
-    return next((action["commitInfo"]["nosync"].get("history") for action in actions if "nosync" in action.get("commitInfo", {})), None)
+    said = [found for action in actions if isinstance(found := action.get("commitInfo", {}).get("nosync"), dict)]
+    return str(said[0]["history"]) if said and "history" in said[0] else None
