@@ -198,6 +198,7 @@ public class Trees {
 
   private void expression(Expression expression) throws Exception {
     if (spoken.containsKey(expression) || expression.children().isEmpty()) sql(expression);
+    if (spoken.containsKey(expression)) field("nameless", nameless(expression));
     boolean deterministic, nullable;
     DataType type;
     try {
@@ -214,6 +215,25 @@ public class Trees {
       out.append(",\"exprId\":");
       value(((NamedExpression) expression).exprId());
       out.append(",\"qualifier\":{\"n\":").append(number(((NamedExpression) expression).qualifier())).append('}');
+    }
+  }
+
+  /** The text of an expression without names: columns are said by their number, aliases not at all. Null where it has no text. */
+  public String nameless(Expression expression) {
+    try {
+      return ((Expression) expression.transformUp(new scala.runtime.AbstractPartialFunction() {
+        public boolean isDefinedAt(Object part) {
+          return part instanceof AttributeReference || part instanceof Alias;
+        }
+        public Object applyOrElse(Object part, scala.Function1 otherwise) {
+          if (part instanceof Alias) return ((Alias) part).child();
+          if (!(part instanceof AttributeReference)) return otherwise.apply(part);
+          AttributeReference column = (AttributeReference) part;
+          return column.withName("nosync#" + column.exprId().id()).withQualifier(seq(new ArrayList()));
+        }
+      })).sql();
+    } catch (Throwable none) {
+      return null;
     }
   }
 

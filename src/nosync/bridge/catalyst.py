@@ -223,6 +223,10 @@ class Catalyst:
         zone = self.option(self.spark.conf.get("spark.sql.session.timeZone"))
         return self._object("Cast").apply(value, type, zone, False)
 
+    def nameless(self, expression: Java) -> str | None:
+        """What an expression says with numbers in the place of names."""
+        return self.trees.nameless(expression)
+
     def text(self, value: Java) -> Java:
         """The value as text, for what cannot be sorted otherwise."""
         return self.cast(value, self.types.StringType)

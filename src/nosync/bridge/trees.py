@@ -49,6 +49,12 @@ class Trees:
         """The columns of a plan in the place of attributes."""
         return self.java.inPlace(plan, _named(attributes))
 
+    def nameless(self, expression: Any) -> str | None:
+        """The text of an expression with `nosync#` and its number in the place of each column's name; None where it has none."""
+        if isinstance(expression, KnownObject) and "nameless" in expression._sent:
+            return _text(expression._sent["nameless"])
+        return _text(self.java.nameless(expression))
+
     def replaced(self, plan: Any, before: Iterable[Any], after: Iterable[Any]) -> Any:
         """The plan with some of its expressions in the place of others."""
         return self.java.replaced(plan, _named(before), _named(after))
@@ -129,6 +135,10 @@ class Table:
         if found is None:
             self._known[number] = found = KnownObject(self, number, self._sent[number])
         return found
+
+
+def _text(said: Any) -> str | None:
+    return None if said is None else str(said)
 
 
 def _named(values: Iterable[Any]) -> str:

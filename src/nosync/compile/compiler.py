@@ -1,6 +1,6 @@
 """From Spark's optimised plan to operators: `Compiler.view` adds one query to a graph."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.errors import PySparkException
@@ -13,6 +13,7 @@ from nosync.bridge.errors import JavaError, words_of
 from nosync.bridge.frames import analyzed, empty, optimized
 from nosync.bridge.placeholders import register
 from nosync.bridge.sessions import hashed_maps
+from nosync.compile.fingerprint import digest
 from nosync.compile.query import Query, Rules
 from nosync.compile.refusal import check_analyzed, check_optimised, check_rewritten, no_late_rows, not_final
 from nosync.compile.rewrites.ranked_joins import rank_joins
@@ -41,6 +42,7 @@ class Compiler:
     flow: str = ""
     graph: Graph = field(default_factory=Graph)
     leaves: dict[int, SourceNode | ViewNode | Operator] = field(default_factory=dict)
+    functions: dict[str, str] = field(default_factory=dict)
 
     def placeholder(self, schema: StructType, node: SourceNode | ViewNode | Operator) -> DataFrame:
         """An empty DataFrame that stands for the node in the user's queries."""
@@ -62,8 +64,9 @@ class Compiler:
         body = compiled.late[0]
         schema = StructType([StructField(a.name(), data_type(a)) for a in body.output])
         aligned = _aligned(self.catalyst, body, schema)
-        payload = arrow_schema(_numbered(schema), f'view "{late}"')
-        return ViewNode(late, aligned, schema, None, _rows_feed(self.catalyst, aligned), payload)
+        marks = tuple(f"{column.name}:{column.dataType.simpleString()}" for column in schema.fields)
+        node = ViewNode(late, aligned, schema, rows=aligned.fingerprint, marks=marks)
+        return self._keeping(node, tuple(sorted(range(len(marks)), key=lambda i: (marks[i], i))))
 
     def sink(self, name: str, query: DataFrame, check: Check = _any) -> ViewNode:
         """Compiles a query whose changes go to a sink: what each epoch adds and removes is kept until the sink has it. `check` may refuse
@@ -76,24 +79,34 @@ class Compiler:
         self, name: str, query: DataFrame, may_be_backed: bool, final: bool = False, check: Check = _any
     ) -> tuple[Query, ViewNode]:
         self.catalyst.forget()
-        compiled = Query(self.catalyst, name, self.graph, self.rules, self.leaves, final=final)
+        compiled = Query(self.catalyst, name, self.graph, self.rules, self.leaves, final=final, functions=self.functions)
         with hashed_maps(self.catalyst.spark):
             plan = rewritten(self.catalyst, self._optimised(name, query))
             check_rewritten(plan, name)
             body = _aligned(self.catalyst, compiled.template(plan), query.schema)
+            marks = tuple(compiled.plans.gives(plan))
         if final and not compiled.finals:
             raise not_final(name)
         backing = _backing(body) if may_be_backed else None
-        node = ViewNode(name, body, query.schema, backing)
-        payload = arrow_schema(_numbered(query.schema), f'view "{name}"')
-        if backing is None:
-            node.feed, node.payload = _rows_feed(self.catalyst, body), payload
-            node.hashed = hashed_by(body)
+        arrow_schema(query.schema, f'view "{name}"')
+        node = ViewNode(name, body, query.schema, backing, rows=body.rows, marks=marks)
+        if not may_be_backed:  # a sink's target has the columns under their names and in their order
+            marks = tuple(f"{field.name} {mark}" for field, mark in zip(query.schema.fields, marks, strict=True))
+            self._keeping(node, tuple(range(len(marks))), digest(f"{body.rows} gives {marks}"))
+        elif backing is None:
+            self._keeping(node, tuple(compiled.plans.arranged(plan)))
         check(node)
         self.graph.operators += compiled.operators
         self.graph.statics += compiled.statics
         return compiled, node
 
+    def _keeping(self, node: ViewNode, stored: tuple[int, ...], fingerprint: str = "") -> ViewNode:
+        """The view as one that keeps rows of its own, with the columns in this order."""
+        columns = StructType([StructField(f"c{i}", node.schema.fields[column].dataType) for i, column in enumerate(stored)])
+        node.payload, node.stored = arrow_schema(columns, f'view "{node.name}"'), stored
+        node.feed, node.hashed = _rows_feed(self.catalyst, node.body, stored), hashed_by(node.body, stored)
+        node.fingerprint = fingerprint or digest(f"{node.rows} gives {sorted(node.marks)}")
+        return node
 
     def _optimised(self, name: str, query: DataFrame) -> Java:
         """What Spark's optimiser makes of the query; refused where the query, or what was made of it, depends on chance."""
@@ -104,7 +117,6 @@ class Compiler:
         check_optimised(plan, name)
         return plan
 
-
     def _optimised_anew(self, name: str, plan: Java) -> Java:
         try:
             return optimized(self.catalyst.frame(plan))
@@ -113,24 +125,22 @@ class Compiler:
             raise Refused(words, hint="Make the join a view of its own.") from None
 
 
-def _numbered(schema: StructType) -> StructType:
-    """The same columns under numbers: names may repeat or hold anything."""
-    return StructType([StructField(f"c{i}", column.dataType) for i, column in enumerate(schema.fields)])
-
-
 def _aligned(catalyst: Catalyst, body: Template, schema: StructType) -> Template:
     """The body with its columns in the order of the query's schema and nothing else."""
     names = [a.name() for a in body.output]
     if names == schema.names and isinstance(body.piece, Branch) and kind(body.piece.plan) == "Project":
         return body
     node = catalyst.project(body.output + body.carried, catalyst.nowhere)
-    return Template(Branch(node, [body.piece]), body.output, body.carried, body.append_only, body.fingerprint)
+    return Template(Branch(node, [body.piece]), body.output, body.carried, body.append_only, body.fingerprint, body.rows)
 
 
-def _rows_feed(catalyst: Catalyst, body: Template) -> Branch:
-    """What a view keeps of its rows: the columns, where they lie, the hash of the row and the diff."""
-    row = catalyst.hash(body.output)
-    columns = [(a, f"c{i}") for i, a in enumerate(body.output)]
+def _rows_feed(catalyst: Catalyst, body: Template, stored: Sequence[int]) -> Branch:
+    """What a view keeps of its rows: the columns, under numbers since names may repeat or hold anything; where they lie, the hash of the
+    row and the diff.
+    """
+    output = [body.output[column] for column in stored]
+    row = catalyst.hash(output)
+    columns = [(a, f"c{i}") for i, a in enumerate(output)]
     columns += [(body.carried[0] if body.sharded else row, HASH), (row, ROW)]
     return Branch(catalyst.feed(columns, body.carried[-1:]), [])
 

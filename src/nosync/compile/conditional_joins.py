@@ -14,7 +14,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from nosync.bridge.arrow import arrow_type
 from nosync.bridge.catalyst import Catalyst, Java, children, data_type, items
-from nosync.compile.fingerprint import digest, text
+from nosync.compile.fingerprint import digest
 from nosync.graph.operators import Operator
 from nosync.graph.templates import Branch, Hole, Template, holes
 from nosync.kernels.join import LEFT, MATCHED, RIGHT, How
@@ -81,7 +81,7 @@ def _node(query: "Query", plan: Java, spec: Matching, pairs: Template, own: list
     place = catalyst.expressions.If(of_other, catalyst.hash(other), catalyst.hash(own)) if other else catalyst.hash(own)
     columns = [catalyst.alias(a, name) for name, a in named] + [catalyst.alias(place, HASH), pairs.carried[-1]]
     feed = Template(Branch(catalyst.project(columns, catalyst.nowhere), [pairs.piece]), [], [], append_only=False)
-    feed.fingerprint = digest(f"{text(plan)} {spec} over {[node.fingerprint for node in _operators(pairs)]}")
+    feed.fingerprint = digest(f"{query.plans.says(plan)} {spec} over {[node.fingerprint for node in _operators(pairs)]}")
     what = f'view "{query.view}"'
     kept = pa.schema([(name, arrow_type(data_type(a), f'{what}, column "{a.name()}",')) for name, a in named[: len(own)]])
     schema = StructType([StructField(name, data_type(a)) for name, a in named[:-1]] + [StructField(PART, IntegerType())])

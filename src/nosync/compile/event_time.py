@@ -92,8 +92,8 @@ def on_time(query: "Query", key: TimeKey, child: Template) -> Template:
     clock, end = clock_over(child), key.end(query.catalyst)
     query.late.append(late_rows(query.catalyst, child, end, clock))
     everything = query.catalyst.logical.Filter(query.catalyst.expressions.Literal.TrueLiteral(), query.catalyst.nowhere)
-    fingerprint = digest(f"{child.fingerprint} on time by {clock}")
-    return Template(OnTime(everything, [child.piece], end, clock), child.output, child.carried, child.append_only, fingerprint)
+    marks = (digest(f"{mark} on time by {clock}") for mark in (child.fingerprint, child.rows))
+    return Template(OnTime(everything, [child.piece], end, clock), child.output, child.carried, child.append_only, *marks)
 
 
 def late_rows(catalyst: Catalyst, child: Template, end: Java, clock: EventClock) -> Template:

@@ -9,7 +9,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from nosync.bridge.arrow import arrow_schema
 from nosync.bridge.catalyst import Catalyst, Java, children, data_type, items
 from nosync.compile.event_time import TimeKey
-from nosync.compile.fingerprint import fingerprint, text
+from nosync.compile.fingerprint import fingerprint
 from nosync.graph.operators import Operator
 from nosync.graph.templates import Branch, Hole, Template
 from nosync.kernels.final import EARLIEST, LATEST, ORIGIN, TIME_BITS
@@ -63,7 +63,7 @@ def _node(query: "Query", plan: Java, early: Template, child: Template, closes: 
     columns = [catalyst.alias(a, f"c{i}") for i, a in enumerate(early.output)]
     columns += [catalyst.alias(_place(catalyst, row, closes), HASH), catalyst.alias(row, ROW), early.carried[-1]]
     feed = Template(Branch(catalyst.project(columns, catalyst.nowhere), [early.piece]), [], [], append_only=False)
-    feed.fingerprint = fingerprint(f"final {text(plan)}", [child])
+    feed.fingerprint = fingerprint(f"final {query.plans.says(plan)}", [child])
     schema = StructType([StructField(f"c{i}", data_type(a)) for i, a in enumerate(early.output)])
     fed = StructType([*schema.fields, *(StructField(name, LongType()) for name in (HASH, ROW, DIFF))])
     return FinalNode(

@@ -1,34 +1,27 @@
-"""Fingerprints: what an operator computes, so that state is only ever used by what would make it again.
+"""Fingerprints: what an operator or a view computes, so that state is only ever used by what would make it again.
 
-They depend on what is computed and from what, all the way up to the sources; not on the names of views, the order of declaration, or
-columns of a source that nobody asks for.
+They depend on what is computed and from what, all the way up to the sources; not on the names of views and columns, the order of
+declaration, or columns of a source that nobody asks for. What an operator keeps has its columns in the order in which they come to it, so
+that order is part of its fingerprint. A view's rows are kept in an order of their own, which follows from what the columns are.
 """
 
 import hashlib
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from nosync.bridge.catalyst import Java, children, items, kind
-from nosync.graph.nodes import SourceNode, ViewNode
+from nosync.bridge.catalyst import Catalyst, Java, children, items, kind
+from nosync.bridge.functions import function_of
+from nosync.compile.function_code import code_of
+from nosync.compile.wording import MARKED, identities, number, python_calls, said
+from nosync.graph.nodes import Node, SourceNode, ViewNode
 from nosync.graph.operators import GatheredNode, Operator
 from nosync.graph.templates import Hole, Template, holes
 
 Found = TypeVar("Found")
-FOLD_MARK = "__fold_"  # and a number: part of the name of a fold's function in Spark's plan
-MARKED = re.compile(rf"{FOLD_MARK}\d+")
-ALIKE = "namedlambdavariable()"
-IDENTITY = re.compile(r"(?<=\w)#\d+L?")
-NUMBERED = re.compile(r"_common_expr_\d+")  # what an optimised plan computes once, numbered through all queries of a session
-SILENT = frozenset((
-    "Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "Pmod", "UnaryMinus", "Abs", "Sum", "Average", "First", "Last",
-    "AnyValue", "NthValue", "Lag", "Lead", "GetArrayItem", "GetMapValue", "ElementAt", "HyperLogLogPlusPlus", "JsonToStructs",
-    "CsvToStructs", "XmlToStructs", "StructsToJson", "StructsToCsv", "StructsToXml", "Percentile", "PercentileCont", "PercentileDisc",
-))  # fmt: skip
-CALLS = (
-    r"\b(div|p?mod|abs|negative|sum|avg|first|last|\w+_value|lag|lead|(from|to)_(json|csv|xml)|element_at|approx_count_distinct|percentile\w*)\b"
-)
-ASKING = re.compile(rf"[-+*/%\[]|{CALLS}", re.IGNORECASE)  # where one of them may be in the text of an expression
+LONG = 80
+BY_NAME = ("FlatMap", "MapIn")  # functions that see rows under the names of their columns
+AS_THEY_ARE = ("Filter", "Join", "Generate", "Expand")  # where the order of columns means nothing
 
 
 def digest(what: str) -> str:
@@ -40,14 +33,12 @@ def fingerprint(what: str, inputs: Sequence[Template]) -> str:
     return digest(f"{what} over {', '.join(child.fingerprint for child in inputs)}")
 
 
-def text(plan: Java) -> str:
-    """What one node of a plan says, free of the numbers that Spark gives out anew each time."""
-    return _renumbered(_said(plan))
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a plan gives, but for names: which rows, and by its number what each column is among those rows."""
 
-
-def _renumbered(said: str) -> str:
-    met: dict[str, str] = {}
-    return NUMBERED.sub(lambda found: met.setdefault(found[0], f"_common_expr_{len(met)}"), said)
+    rows: str
+    columns: Mapping[str, str]
 
 
 class ByPlan(Generic[Found]):
@@ -63,125 +54,178 @@ class ByPlan(Generic[Found]):
 
 
 class Plans:
-    """The plans of one query by what they compute: each node is looked at once, however many operators stand over it."""
+    """The plans of one query by what they compute: each node is looked at once, however many operators stand over it. `leaves` say what
+    placeholders stand for, `functions` what the first Python function of a name says: another of that name is known by its code.
+    """
 
-    def __init__(self) -> None:
-        self._texts = ByPlan[str]()
+    def __init__(self, catalyst: Catalyst, leaves: Mapping[int, Node], functions: dict[str, str]) -> None:
+        self.catalyst, self.leaves, self.functions = catalyst, leaves, functions
+        self._meanings = ByPlan[Meaning]()
         self._references = ByPlan[frozenset[str]]()
 
-    def identity(self, plan: Java, template: Template) -> str:
-        """What a plan says all the way down, and what the holes of its template stand for, left to right."""
+    def rows(self, plan: Java, template: Template) -> str:
+        """Which rows a plan gives, whatever their columns: what its nodes say all the way down, and what the holes of its template stand
+        for, left to right.
+        """
         found = list(holes(template.piece))
         asked = self._asked(plan) if any(isinstance(hole.node, SourceNode) for hole in found) else frozenset()
-        return f"{_renumbered(self._text(plan))} as {columns(plan)} over {[_origin(hole, asked) for hole in found]}"
+        return f"{self.meaning(plan).rows} over {[_origin(hole, asked) for hole in found]}"
 
-    def _text(self, plan: Java) -> str:
-        return self._texts.of(plan, self._say)
+    def gives(self, plan: Java) -> list[str]:
+        """What each column of a plan is. The types are said, too: Spark does not print what a Python function returns."""
+        known = self.meaning(plan).columns
+        return [f"{known[number(a)]}:{a.dataType().catalogString()}" for a in items(plan.output())]
 
-    def _say(self, plan: Java) -> str:
-        below = children(plan)
-        return _said(plan) + (f"({', '.join(map(self._text, below))})" if below else "")
+    def arranged(self, plan: Java) -> list[int]:
+        """An order of a plan's columns that follows from what they are."""
+        gives = self.gives(plan)
+        return sorted(range(len(gives)), key=lambda i: (gives[i], i))
+
+    def marks(self, expressions: Iterable[Java], plan: Java) -> list[str]:
+        """What expressions of a plan's node compute of the columns below."""
+        below = self._columns_below(self.catalyst.read(plan))
+        return [self._mark(one, below) for one in expressions]
+
+    def says(self, plan: Java) -> str:
+        """What one node of a plan says."""
+        return self._says(plan, items(plan.expressions()))
+
+    def calls(self, plan: Java, calls: Sequence[Java]) -> str:
+        """An aggregate by its keys and the calls that it makes: neither the order of their results nor what is computed from them is a
+        matter of state.
+        """
+        return f"keys {self._says(plan, items(plan.groupingExpressions()))} calls {self._says(plan, list(calls))}"
+
+    def meaning(self, plan: Java) -> Meaning:
+        return self._meanings.of(self.catalyst.read(plan), self._mean)
+
+    def _says(self, plan: Java, expressions: Sequence[Java]) -> str:
+        plan = self.catalyst.read(plan)
+        below = self._columns_below(plan)
+        columns = below | {a: f"new {i}" for i, a in enumerate(_new(plan, below))}
+        sort = kind(plan.joinType()) if kind(plan) == "Join" else ""
+        if kind(plan).startswith(BY_NAME):
+            names = [_named(one) for one in (plan, *children(plan))]
+            return f"{kind(plan)}{[said(self.catalyst, one, columns) for one in expressions]}{names}"
+        return f"{kind(plan)}{sort}{[self._said(one, columns) for one in expressions]}"
+
+    def _said(self, expression: Java, columns: Mapping[str, str]) -> str:
+        found = said(self.catalyst, expression, columns)
+        for call in python_calls(expression):
+            code = code_of(function_of(self.catalyst, call))
+            if self.functions.setdefault(str(call.name()), code) != code:
+                found += f" {digest(code)}"
+        return found
+
+    def _mean(self, plan: Java) -> Meaning:
+        if not children(plan):
+            return self._leaf(plan)
+        find = {"Project": self._projected, "Aggregate": self._aggregated, "Window": self._windowed, "Union": self._united}
+        find |= dict.fromkeys(("BatchEvalPython", "ArrowEvalPython"), self._evaluated)
+        return find.get(kind(plan), self._passing)(plan)
+
+    def _leaf(self, plan: Java) -> Meaning:
+        output = items(plan.output())
+        node = self.leaves.get(plan.rdd().id()) if kind(plan) == "LogicalRDD" else None
+        match node:
+            case ViewNode():
+                return Meaning(node.rows, dict(zip(map(number, output), node.marks, strict=True)))
+            case Operator():
+                return Meaning(node.fingerprint, {number(a): f"{node.fingerprint} {i}" for i, a in enumerate(output)})
+        name = node.name if isinstance(node, SourceNode) else kind(plan)
+        return Meaning(name, {number(a): f"{name}.{a.name()}:{a.dataType().catalogString()}" for a in output})
+
+    def _projected(self, plan: Java) -> Meaning:
+        below = self.meaning(children(plan)[0])
+        return Meaning(below.rows, {number(one): self._mark(one, below.columns) for one in items(plan.projectList())})
+
+    def _aggregated(self, plan: Java) -> Meaning:
+        """A grouping key is what it was; the rest is so among these groups."""
+        below = self.meaning(children(plan)[0])
+        keys = {self._mark(key, below.columns) for key in items(plan.groupingExpressions())}
+        rows = digest(f"groups by {sorted(keys)} over {below.rows}")
+        marks = {number(one): self._mark(one, below.columns) for one in items(plan.aggregateExpressions())}
+        return Meaning(rows, {a: mark if mark in keys else _short(f"{mark} of {rows}") for a, mark in marks.items()})
+
+    def _windowed(self, plan: Java) -> Meaning:
+        """Rows that its order leaves equal go by their columns, left to right."""
+        [child] = children(plan)
+        below = self.meaning(child)
+        among = digest(f"{below.rows} {self.gives(child)}")
+        new = {number(one): digest(f"{self._mark(one, below.columns)} among {among}") for one in items(plan.windowExpressions())}
+        return Meaning(below.rows, {**below.columns, **new})
+
+    def _united(self, plan: Java) -> Meaning:
+        found = [(self.meaning(child), items(child.output())) for child in children(plan)]
+        rows = digest(f"union of {[meaning.rows for meaning, _ in found]}")
+        marks = [digest(str([meaning.columns[number(output[i])] for meaning, output in found])) for i in range(len(items(plan.output())))]
+        return Meaning(rows, dict(zip(map(number, items(plan.output())), marks, strict=True)))
+
+    def _evaluated(self, plan: Java) -> Meaning:
+        """Python functions, row by row."""
+        below = self.meaning(children(plan)[0])
+        calls = zip(items(plan.resultAttrs()), items(plan.udfs()), strict=True)
+        return Meaning(below.rows, {**below.columns, **{number(a): self._mark(call, below.columns) for a, call in calls}})
+
+    def _passing(self, plan: Java) -> Meaning:
+        """Columns come from below; what is new is known by its place."""
+        below = self._columns_below(plan)
+        order = "" if kind(plan) in AS_THEY_ARE else f" of {[self.gives(child) for child in children(plan)]}"
+        rows = digest(f"{self.says(plan)}{order} over {[self.meaning(child).rows for child in children(plan)]}")
+        return Meaning(rows, below | {a: f"{rows} {i}" for i, a in enumerate(_new(plan, below))})
+
+    def _columns_below(self, plan: Java) -> dict[str, str]:
+        """The columns of what stands below; of several inputs with their sides, since both may have the same."""
+        found = [self.meaning(child).columns for child in children(plan)]
+        if len(found) == 1:
+            return dict(found[0])
+        return {a: _short(f"{side}.{mark}") for side, columns in enumerate(found) for a, mark in columns.items()}
+
+    def _mark(self, expression: Java, columns: Mapping[str, str]) -> str:
+        return _short(self._said(expression, columns))
 
     def _asked(self, plan: Java) -> frozenset[str]:
         """The columns that the nodes of a plan ask for, and those that it gives."""
-        return self._below(plan) | _ids(items(plan.output()))
+        return self._below(plan) | _numbers(items(plan.output()))
 
     def _below(self, plan: Java) -> frozenset[str]:
         return self._references.of(plan, self._refer)
 
     def _refer(self, plan: Java) -> frozenset[str]:
         below = children(plan)
-        own = {identity for expression in items(plan.expressions()) for identity in _identities(expression)} if below else set()
+        own = {column for expression in items(plan.expressions()) for column in identities(expression)} if below else set()
         if kind(plan) == "Union":
-            own |= _ids(column for child in below for column in items(child.output()))
+            own |= _numbers(column for child in below for column in items(child.output()))
         return frozenset(own).union(*map(self._below, below))
 
 
-def _ids(attributes: Iterable[Java]) -> frozenset[str]:
-    return frozenset(str(attribute.exprId().toString()) for attribute in attributes)
+def _numbers(attributes: Iterable[Java]) -> frozenset[str]:
+    return frozenset(map(number, attributes))
 
 
-def columns(plan: Java) -> str:
-    """What a plan gives: Spark does not print what a Python function returns."""
-    said = str([f"{column.name()}:{column.dataType().catalogString()}" for column in items(plan.output())])
-    return NUMBERED.sub("", MARKED.sub("", said))
+def _new(plan: Java, below: Mapping[str, str]) -> list[str]:
+    """The columns that a node adds to those below."""
+    return [a for a in map(number, items(plan.output())) if a not in below]
 
 
-def calls_of(plan: Java, calls: Sequence[Java]) -> str:
-    """An aggregate by its keys and the calls that it makes: neither what their results are called, nor their order, nor what is computed
-    from them is a matter of state.
-    """
-    return _renumbered(f"keys {_said_of(plan, items(plan.groupingExpressions()))} calls {_said_of(plan, list(calls))}")
+def _short(mark: str) -> str:
+    return mark if len(mark) < LONG else digest(mark)
 
 
-def _said(plan: Java) -> str:
-    return _said_of(plan, items(plan.expressions())) if children(plan) else kind(plan)
-
-
-def _said_of(plan: Java, expressions: list[Java]) -> str:
-    """The node by some of its expressions."""
-    sort = kind(plan.joinType()) if kind(plan) == "Join" else ""
-    said = [_words(expression) for expression in expressions]
-    return f"{kind(plan)}{sort}{said}{_places(plan, expressions)}{_variables(said, expressions)}{_unsaid(said, expressions)}"
-
-
-def _unsaid(said: Sequence[str], expressions: Sequence[Java]) -> str:
-    """What calls were given that Spark leaves out when it prints them: whether nulls and errors count, formats, precision."""
-    given = [words for text, expression in zip(said, expressions, strict=True) if ASKING.search(text) for words in _given(expression)]
-    return str(given) if given else ""
-
-
-def _given(expression: Java) -> Iterator[str]:
-    name = kind(expression)
-    if name in SILENT:
-        yield f"{name} {expression.argString(1000)}"
-    for child in children(expression):
-        yield from _given(child)
-
-
-def _words(expression: Java) -> str:
-    """Arguments of Python functions are printed with their identities, which are new each time; `_places` says which columns they are."""
-    said = MARKED.sub("", str(expression.sql()))
-    return IDENTITY.sub("", said) if _calls_python(expression) else said
-
-
-def _calls_python(expression: Java) -> bool:
-    return kind(expression).startswith("Python") or any(_calls_python(child) for child in children(expression))
+def _named(plan: Java) -> str:
+    """The columns of a plan, by name."""
+    return MARKED.sub("", str([f"{column.name()}:{column.dataType().catalogString()}" for column in items(plan.output())]))
 
 
 def _origin(hole: Hole, asked: frozenset[str]) -> str:
     match hole.node:
         case SourceNode() as source:
-            columns = [a for a in hole.attributes[: len(source.schema)] if str(a.exprId().toString()) in asked]
+            columns = [a for a in hole.attributes[: len(source.schema)] if number(a) in asked]
             name = f"static {source.version}" if source.static else source.name
             return f"{name} {source.append_only} {[(str(a.name()), str(a.dataType().catalogString())) for a in columns]}"
         case Operator() as operator:
             return operator.fingerprint
         case ViewNode() as view:
-            return view.body.fingerprint
+            return view.rows
         case GatheredNode() as gathered:
             return gathered.name
-
-
-def _places(plan: Java, expressions: list[Java]) -> str:
-    """Which columns of its input a node asks for, in order, where their names do not say it: both sides of a join may have an `x`."""
-    columns = [column for child in children(plan) for column in items(child.output())]
-    names = {str(column.name()) for column in columns}
-    if len(names) == len(columns) and not any(map(NUMBERED.search, names)):
-        return ""
-    indexes = {str(column.exprId().toString()): index for index, column in enumerate(columns)}
-    return str([indexes.get(identity) for expression in expressions for identity in _identities(expression)])
-
-
-def _variables(said: list[str], expressions: list[Java]) -> str:
-    """Which variable of a lambda stands where: Spark prints them all alike."""
-    if not any(ALIKE in one for one in said):
-        return ""
-    found = [variable for expression in expressions for variable in _identities(expression, "NamedLambdaVariable")]
-    return str([found.index(variable) for variable in found])
-
-
-def _identities(expression: Java, sort: str = "AttributeReference") -> list[str]:
-    if kind(expression) == sort:
-        return [str(expression.exprId().toString())]
-    return [identity for child in children(expression) for identity in _identities(child, sort)]

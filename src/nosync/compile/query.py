@@ -5,7 +5,7 @@ by the kind of a plan's node. Operators are added to the graph only when all of 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from nosync.bridge.catalyst import Catalyst, Java, data_type, kind
@@ -27,6 +27,7 @@ class Query:
     """`leaves` maps the id of a placeholder's RDD to what it stands for; `graph` holds what earlier queries have made.
 
     `final`: windows are emitted once, when they have closed; `finals` counts where that is done. `late` are rows that come too late.
+    `functions`: what Python functions say, by name (see `Plans`).
     """
 
     catalyst: Catalyst
@@ -39,13 +40,24 @@ class Query:
     late: list[Template] = field(default_factory=list)
     final: bool = False
     finals: int = 0
-    plans: Plans = field(default_factory=Plans)
+    functions: dict[str, str] = field(default_factory=dict)
+    plans: Plans = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.plans = Plans(self.catalyst, self.leaves, self.functions)
 
     def template(self, plan: Java) -> Template:
         """The plan with holes for sources and operators, each node passing the diff on."""
         result = self.passed_on(plan)
-        result.fingerprint = digest(self.plans.identity(plan, result))
+        result.rows = digest(self.plans.rows(plan, result))
+        result.fingerprint = digest(f"{result.rows} gives {self.plans.gives(plan)}")
         return result
+
+    def arranged(self, plan: Java) -> Template:
+        """The same with its columns in an order that follows from what they are: for those who keep them, wherever the query has them."""
+        found, gives = self.template(plan), sorted(self.plans.gives(plan))
+        output = [found.output[i] for i in self.plans.arranged(plan)]
+        return replace(found, output=output, fingerprint=digest(f"{found.rows} gives {gives}"))
 
     def passed_on(self, plan: Java) -> Template:
         """The same for a step on the way to the next operator: nobody asks for its fingerprint."""

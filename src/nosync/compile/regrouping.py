@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 from nosync.bridge.arrow import arrow_schema, arrow_type
 from nosync.bridge.catalyst import Catalyst, Java, data_type, items
 from nosync.compile.aggregate_calls import why_recomputed
-from nosync.compile.fingerprint import fingerprint, text
+from nosync.compile.fingerprint import fingerprint
 from nosync.compile.refusal import collated
 from nosync.graph.operators import GatheredNode, RegroupNode
 from nosync.graph.templates import Branch, Hole, Piece, Template
@@ -46,7 +46,8 @@ NARROW = (BooleanType, ByteType, ShortType, IntegerType, DateType)  # after thes
 class Regrouping:
     """One such operator: `nodes` of Spark's plan, outermost first, over `child`, by `keys` as Spark groups by them.
 
-    `marked`: results do not have the keys, so rows carry the hash and the bytes of theirs through the evaluation.
+    `marked`: results do not have the keys, so rows carry the hash and the bytes of theirs through the evaluation. `in_order`: results are
+    kept with their columns as the plan has them; else in an order of their own, so that it does not matter where a query has them.
     """
 
     query: "Query"
@@ -55,6 +56,7 @@ class Regrouping:
     child: Template
     keys: list[Java]
     marked: bool = False
+    in_order: bool = False
 
     @property
     def plan(self) -> Java:
@@ -62,7 +64,9 @@ class Regrouping:
 
     @property
     def output(self) -> list[Java]:
-        return items(self.plan.output())
+        """The columns of its results."""
+        output = items(self.plan.output())
+        return output if self.in_order else [output[i] for i in self.query.plans.arranged(self.plan)]
 
     def template(self, evaluation: Evaluation, *, empty: Java = None, announced: bool = False, first: "First | None" = None) -> Template:
         """The operator's change; equal ones over equal inputs are one operator."""
@@ -71,7 +75,7 @@ class Regrouping:
             node = self._node(evaluation, empty, announced, first)
             self.query.operators.append(node)
         carried = self.query.carried(sharded=True)
-        return Template(Hole(node, self.output + carried), self.output, carried, append_only=False)
+        return Template(Hole(node, self.output + carried), items(self.plan.output()), carried, append_only=False)
 
     def _node(self, evaluation: Evaluation, empty: Java, announced: bool, first: "First | None") -> RegroupNode:
         query, name, where = self.query, self.query.operator_name(self.what), f'view "{self.query.view}"'
@@ -84,7 +88,7 @@ class Regrouping:
             known = [("k0", pa.binary())]
         return RegroupNode(
             name=name, feed=self._feed(first), schema=schema, view=query.view, plan=self.plan,
-            evaluate=evaluation(gathered), gathered=gathered, empty=empty, announced=announced,
+            evaluate=evaluation(gathered), gathered=gathered, columns=self.child.output, empty=empty, announced=announced,
             limit=first.limit if first else None, why=why_recomputed(self.plan, self.child.append_only),
             payload=pa.schema(key_types + [(f.name, f.type) for f in arrow_schema(rows, where)]),
             results=pa.schema(known + [(f.name, f.type) for f in arrow_schema(schema, where)]),
@@ -93,10 +97,14 @@ class Regrouping:
     def _feed(self, first: "First | None") -> Template:
         columns = [("k", self.keys), ("c", self.child.output), ("o", first.values if first else [])]
         feed = self.query.feed(self.child, self.keys, columns, rows=first is None)
-        says = " of ".join(text(node) for node in self.nodes)
-        gives = [str(a.dataType().catalogString()) for a in self.output]  # a function's result says nothing of its types
-        feed.fingerprint = fingerprint(f"{says} {first and first.limit} {gives}", [self.child])
+        feed.fingerprint = fingerprint(f"{self._says()} {first and first.limit}", [self.child])
         return feed
+
+    def _says(self) -> str:
+        plans = self.query.plans
+        if self.in_order:
+            return f"{' of '.join(map(plans.says, self.nodes))} gives {plans.gives(self.plan)}"
+        return f"{plans.meaning(self.plan).rows} by {plans.marks(self.keys, self.nodes[-1])} gives {sorted(plans.gives(self.plan))}"
 
 
 @dataclass(frozen=True, slots=True)

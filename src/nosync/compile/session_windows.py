@@ -34,7 +34,7 @@ def session_of(plan: Java) -> Java | None:
 def sessions(query: "Query", plan: Java, child: Template) -> Template:
     """The sessions' change. The session itself is among the plan's columns."""
     others = [key for key in items(plan.groupingExpressions()) if not is_session(key)]
-    regrouping = Regrouping(query, "session", [plan], child, [query.key(key) for key in others])
+    regrouping = Regrouping(query, "session", [plan], child, [query.key(key) for key in others], in_order=True)
     return regrouping.template(lambda gathered: evaluation(regrouping, others, gathered))
 
 

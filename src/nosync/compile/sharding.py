@@ -6,10 +6,12 @@ from nosync.graph.operators import AccumulateNode
 from nosync.graph.templates import Branch, Hole, Piece, Template
 
 
-def hashed_by(body: Template) -> tuple[int, ...]:
-    """The columns, in the order in which they are hashed; none where that is not known. Rows that no operator has sharded lie by all."""
+def hashed_by(body: Template, stored: tuple[int, ...]) -> tuple[int, ...]:
+    """The columns, in the order in which they are hashed; none where that is not known. Rows that no operator has sharded lie by all, as
+    they are stored.
+    """
     if not body.sharded:
-        return tuple(range(len(body.output)))
+        return stored
     origins = [_origin(attribute, body.piece) for attribute in body.output]
     hole = _hole(body.piece)
     wanted = _hashed(hole) if hole is not None else ()

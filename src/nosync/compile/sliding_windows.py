@@ -13,7 +13,7 @@ from nosync.bridge.arrow import arrow_type
 from nosync.bridge.catalyst import Catalyst, Java, children, data_type, items, kind
 from nosync.compile.aggregate_calls import Parts
 from nosync.compile.event_time import TimeKey, is_time
-from nosync.compile.fingerprint import digest, fingerprint, text
+from nosync.compile.fingerprint import digest, fingerprint
 from nosync.graph.operators import AccumulateNode
 from nosync.graph.templates import Branch, Template
 from nosync.kernels.panes import PANE, Panes
@@ -87,7 +87,7 @@ def by_pane(query: "Query", plan: Java, below: Template) -> Template:
     output, first = items(expand.output()), items(items(expand.projections())[0])
     columns = [query.catalyst.alias(e, a.name(), like=a) for e, a in zip(first, output, strict=True)]
     rows = below.under(query.catalyst.project([*columns, *below.carried], query.catalyst.nowhere), output)
-    rows.fingerprint = digest(f"{below.fingerprint} by pane of {text(expand)}")
+    rows.fingerprint = rows.rows = digest(f"{below.fingerprint} by pane of {query.plans.says(expand)}")
     return rows
 
 
@@ -117,5 +117,5 @@ def _feed(query: "Query", plan: Java, child: Template, parts: Parts, keys: list[
     columns += [catalyst.alias(value, f"i{i}") for i, value in enumerate(parts.inputs)]
     columns += [catalyst.alias(spread_by, HASH), child.carried[-1]]
     feed = Template(Branch(catalyst.project(columns, catalyst.nowhere), [child.piece]), [], [], child.append_only)
-    feed.fingerprint = fingerprint(f"panes {text(plan)}", [child])
+    feed.fingerprint = fingerprint(f"panes {query.plans.says(plan)}", [child])
     return feed

@@ -37,6 +37,9 @@ class SourceNode:
 class ViewNode:
     """A named view. `backing` says which columns of an accumulate operator are its rows; without one it keeps rows of its own, under the
     name `kept` (else a name after the view's). `hashed`: the columns that say where its rows lie, in order, if they are known.
+
+    `rows` says which rows these are, and `marks` what each column is among them, however they are called. Rows are kept with the columns
+    in the order `stored`, which follows from their marks.
     """
 
     name: str
@@ -47,6 +50,10 @@ class ViewNode:
     payload: pa.Schema | None = None
     kept: str = ""
     hashed: tuple[int, ...] = ()
+    rows: str = ""
+    marks: tuple[str, ...] = ()
+    stored: tuple[int, ...] = ()
+    fingerprint: str = ""
 
     @property
     def sharded(self) -> bool:

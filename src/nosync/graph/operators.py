@@ -121,7 +121,8 @@ class GatheredNode:
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class RegroupNode(Operator):
-    """What Spark recomputes for the touched groups. `empty` gives its row over no input where it has no key.
+    """What Spark recomputes for the touched groups. `columns` are those of the rows that it keeps. `empty` gives its row over no input
+    where it has no key.
 
     `announced`: every touched group gets a ghost, since a group that is alive may have no result. `limit`: only the first rows of a
     group are recomputed, in the order of `o0`, `o1`... `why` says in words what keeps it from being accumulated.
@@ -129,6 +130,7 @@ class RegroupNode(Operator):
 
     evaluate: Branch
     gathered: GatheredNode
+    columns: list[Java]
     payload: pa.Schema
     results: pa.Schema
     empty: Java | None = None

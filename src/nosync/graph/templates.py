@@ -39,13 +39,17 @@ Piece = Hole | Branch
 
 @dataclass(eq=False, slots=True)
 class Template:
-    """A stateless piece of a plan. `sharded`: its rows still lie where their `_hash` put them, and carry it."""
+    """A stateless piece of a plan. `sharded`: its rows still lie where their `_hash` put them, and carry it.
+
+    `fingerprint` says what it computes, with its columns in their order, `rows` which rows these are whatever their columns.
+    """
 
     piece: Piece
     output: list[Java]
     carried: list[Java]
     append_only: bool
     fingerprint: str = ""
+    rows: str = ""
 
     @property
     def sharded(self) -> bool:

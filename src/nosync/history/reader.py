@@ -39,7 +39,7 @@ def of_groups(view: ViewRecord, groups: Groups) -> pa.RecordBatch:
 def repeated(view: ViewRecord, block: pa.RecordBatch) -> pa.RecordBatch:
     """Each row as often as it occurs."""
     counts = np.maximum(block.column(COUNT).to_numpy(), 0)
-    columns = [block.column(f"c{i}") for i in range(len(view.schema))]
+    columns = [block.column(f"c{i}") for i in view.columns or range(len(view.schema))]
     if not columns:
         return pa.RecordBatch.from_pylist([{}] * int(counts.sum()), schema=view.schema)
     if (counts != 1).any():

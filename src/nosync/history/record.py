@@ -15,7 +15,8 @@ from nosync.model.layers import Kind
 @dataclass(frozen=True, slots=True)
 class ViewRecord:
     """A view's schema and the trace whose state holds its rows. With `spec`, the rows are `columns` of its keys and results; without it
-    they lie by the hash of the columns `keys`, as far as that is known.
+    the rows themselves are kept, and `columns` says where each column of the view stands in them (none: as they come); they lie by the
+    hash of the columns `keys` of the view, as far as that is known.
     """
 
     schema: pa.Schema
@@ -36,8 +37,8 @@ class ViewRecord:
 
     def to_json(self) -> dict[str, Any]:
         text: dict[str, Any] = {"schema": _pack(self.schema), "trace": self.trace, "kind": self.kind, "keys": list(self.keys)}
+        text["columns"] = list(self.columns)
         if self.spec is not None:
-            text["columns"] = list(self.columns)
             text["spec"] = {
                 "keys": _pack(_unnamed(self.spec.keys)),
                 "inputs": _pack(_unnamed(self.spec.inputs)),
@@ -57,7 +58,10 @@ class ViewRecord:
         if not all(type(index) is int and 0 <= index < len(schema) for index in hashed):
             raise ValueError("a key is none of the columns")
         if "spec" not in text:
-            return ViewRecord(schema, text["trace"], text["kind"], keys=hashed)
+            places = tuple(text.get("columns", ()))
+            if places and (not all(type(place) is int for place in places) or sorted(places) != [*range(len(schema))]):
+                raise ValueError("a column is kept nowhere, or two at one place")
+            return ViewRecord(schema, text["trace"], text["kind"], columns=places, keys=hashed)
         spec = text["spec"]
         results = tuple(
             Result(function, tuple(inputs), type, overflow, words)

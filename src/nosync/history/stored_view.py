@@ -51,7 +51,7 @@ class StoredView:
     @property
     def key(self) -> tuple[str, ...]:
         """The columns by which `get` finds rows without reading the others; none where there are none."""
-        return tuple(self.schema.names[column] for column in self._record.hashed or ())
+        return tuple(self.schema.names[column] for column in sorted(self._record.hashed or ()))
 
     def to_arrow(self) -> pa.Table:
         """All rows, as a `pyarrow.Table`.
@@ -131,7 +131,7 @@ class StoredView:
             raise Invalid(f"{name}={value!r} is no {type}", hint=f'That is the type of the column in view "{self.name}".') from None
 
     def _looked_up(self, wanted: dict[str, pa.Array]) -> Iterator[pa.RecordBatch]:
-        keys = [wanted[name] for name in self.key]
+        keys = [wanted[self.schema.names[column]] for column in self._record.hashed or ()]
         if not all(hashable(key.type) for key in keys):
             yield from self.batches()
             return

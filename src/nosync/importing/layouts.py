@@ -112,7 +112,7 @@ def _of_first_rows(node: RegroupNode) -> Layout | None:
     if not all(one.nullable() for one in rest):
         return None
     others = tuple(name for name, _ in _named(rest))
-    columns = tuple(name for name, _ in _named(items(child.output())))
+    columns = tuple(name for name, _ in _named(node.columns))
     return Layout(node, keys, others=others, columns=columns, deduplicates=True)
 
 

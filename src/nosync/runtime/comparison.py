@@ -133,11 +133,12 @@ def _names(old: Declared, new: Declared, found: Difference) -> Iterator[Compared
             continue
         known = records.get(name)
         if known is not None and known.trace == record.trace:
-            if known.schema.names != record.schema.names:
-                columns, before = ", ".join(record.schema.names), ", ".join(known.schema.names)
-                yield ComparedPart("renamed", f"view {name}", f"columns {columns}; before {before}")
+            if columns := _columns(known, record):
+                yield ComparedPart("renamed", f"view {name}", columns)
         elif record.trace in left:
-            yield ComparedPart("renamed", f"view {name}", f'before "{left.pop(record.trace)}": state and history stay')
+            before = left.pop(record.trace)
+            columns = _columns(records[before], record)
+            yield ComparedPart("renamed", f"view {name}", f'before "{before}": state and history stay{"; " * bool(columns)}{columns}')
         else:
             yield ComparedPart("new", f"view {name}", f"is read from {base(record.trace)}, which is kept: it has its past at once")
     for trace, name in left.items():
@@ -146,6 +147,12 @@ def _names(old: Declared, new: Declared, found: Difference) -> Iterator[Compared
     for source in sorted(old.folders.keys() & new.folders.keys()):
         if old.folders[source] != new.folders[source]:
             yield ComparedPart("changed", f"source {source}", f"reads {new.folders[source]}; before {old.folders[source]}")
+
+
+def _columns(before: ViewRecord, after: ViewRecord) -> str:
+    """What its columns are called now, and what before; empty where that is the same."""
+    names, known = after.schema.names, before.schema.names
+    return f"columns {', '.join(names)}; before {', '.join(known)}" if names != known else ""
 
 
 def _belongs(trace: str, states: Iterable[str]) -> bool:

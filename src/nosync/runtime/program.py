@@ -75,7 +75,7 @@ class Program:
         sinks = {id(node): f"sink {name}" for name, node in self.graph.sinks.items()}
         found: list[tuple[Operator | ViewNode, str]] = [(node, f"{node.kind} {node.fingerprint}") for node in self.graph.operators]
         kept = [view for view in self.graph.queries if view.feed is not None]
-        return found + [(view, f"{sinks.get(id(view), 'rows')} {view.body.fingerprint}") for view in kept]
+        return found + [(view, f"{sinks.get(id(view), 'rows')} {view.fingerprint}") for view in kept]
 
     def named_after(self, old: Declared) -> "Program":
         """The same program under the names that a home has for the state of what did not change. This one stays as it is."""
@@ -175,5 +175,6 @@ def _doubt(node: Operator | ViewNode, fresh: Sequence[Operator | ViewNode]) -> s
 def record_of(view: ViewNode) -> ViewRecord:
     schema = arrow_schema(view.schema, f'view "{view.name}"')
     if view.backing is None:
-        return ViewRecord(schema, view.trace, "diffs", keys=view.hashed)
+        places = tuple(view.stored.index(column) for column in range(len(schema)))
+        return ViewRecord(schema, view.trace, "diffs", columns=places, keys=view.hashed)
     return ViewRecord(schema, view.trace, "upserts", view.backing.node.spec, tuple(view.backing.columns))

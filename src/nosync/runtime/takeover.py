@@ -47,7 +47,7 @@ def check_possible(change: ProgramChange, on_change: OnChange, image: Image) -> 
             raise Invalid(
                 f'sink "{sink}" cannot be rebuilt: its target has what the query before gave',
                 hint='Give the sink another name and an empty target: it gets all rows at once, then changes. Or pass on_change="discard" '
-                "to send only what changes from now on.",
+                "to send only what changes from now on. Where columns only have other names or places, select them for the sink as before.",
             )
     trimmed = {source: image.trimmed[source] for source in sorted(change.sources) if image.trimmed.get(source)}
     if on_change == "rebuild" and trimmed:

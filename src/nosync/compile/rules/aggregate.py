@@ -6,10 +6,10 @@ from pyspark.sql.types import StructField, StructType
 
 from nosync.bridge.arrow import arrow_type
 from nosync.bridge.catalyst import Java, children, data_type, items, kind
-from nosync.compile.aggregate_calls import Parts, rebind, take_apart
+from nosync.compile.aggregate_calls import Parts, aggregate_expressions, rebind, take_apart
 from nosync.compile.event_time import TimeKey, on_time, time_key
 from nosync.compile.final_results import finalised, with_close
-from nosync.compile.fingerprint import calls_of, fingerprint
+from nosync.compile.fingerprint import digest
 from nosync.compile.refusal import no_end
 from nosync.compile.regrouping import Regrouping
 from nosync.compile.session_windows import closing_time, evaluation, gap_of, session_expiries, session_of, sessions
@@ -29,7 +29,7 @@ def aggregated(query: "Query", plan: Java) -> Template:
     """The aggregate's change; equal aggregates over equal inputs are one operator."""
     key = time_key(plan)
     if key is None:
-        return _aggregated(query, plan, query.template(children(plan)[0]))
+        return _aggregated(query, _by_keys_in_order(query, plan), query.arranged(children(plan)[0]))
     closing = with_close(query.catalyst, plan, key) if query.final or key.session else plan
     found = _timed(query, closing, key)
     output = items(plan.output())
@@ -105,7 +105,7 @@ def _accumulated(query: "Query", plan: Java, child: Template, parts: Parts) -> T
         ]
         schema = StructType([StructField(f"{letter}{i}", type) for letter, i, type in columns])
         feed = query.feed(child, keys, [("k", keys), ("i", parts.inputs)], rows=False)
-        feed.fingerprint = fingerprint(calls_of(plan, parts.found), [child])
+        feed.fingerprint = digest(f"{query.plans.calls(plan, parts.found)} over {child.rows}")
         node = AccumulateNode(name=query.operator_name("aggregate"), feed=feed, schema=schema, view=query.view, plan=plan, spec=spec)
         node.source_columns = source_columns(child, spec, parts.grouping, parts.inputs)
         query.operators.append(node)
@@ -135,4 +135,23 @@ def _named(query: "Query", original: Java, bound: Java) -> Java:
 def _regrouped(query: "Query", plan: Java, child: Template) -> Template:
     grouping = items(plan.groupingExpressions())
     regrouping = Regrouping(query, "regroup", [plan], child, [query.key(expression) for expression in grouping])
-    return regrouping.template(lambda gathered: evaluation(regrouping, grouping, gathered), empty=None if grouping else plan)
+    empty = None if grouping else _arranged(query, plan)
+    return regrouping.template(lambda gathered: evaluation(regrouping, grouping, gathered), empty=empty)
+
+
+def _arranged(query: "Query", plan: Java) -> Java:
+    """The aggregate with its columns in the order in which results are kept."""
+    found = items(plan.aggregateExpressions())
+    columns = query.catalyst.seq([found[i] for i in query.plans.arranged(plan)])
+    return query.catalyst.logical.Aggregate(plan.groupingExpressions(), columns, children(plan)[0], plan.hint())
+
+
+def _by_keys_in_order(query: "Query", plan: Java) -> Java:
+    """Distinct rows are kept by all of their columns: in an order that does not depend on where the query has them."""
+    keys = items(plan.groupingExpressions())
+    marks = query.plans.marks(keys, plan)
+    arranged = sorted(range(len(keys)), key=lambda i: (marks[i], i))
+    if arranged == [*range(len(keys))] or any(aggregate_expressions(one) for one in items(plan.aggregateExpressions())):
+        return plan
+    logical, columns = query.catalyst.logical, plan.aggregateExpressions()
+    return query.catalyst.read(logical.Aggregate(query.catalyst.seq([keys[i] for i in arranged]), columns, children(plan)[0], plan.hint()))

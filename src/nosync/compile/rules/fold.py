@@ -14,8 +14,9 @@ from pyspark.sql.types import LongType, StructField, StructType
 from nosync.bridge.arrow import arrow_schema, arrow_type
 from nosync.bridge.catalyst import Java, children, data_type, items
 from nosync.compile.event_time import clock_over
-from nosync.compile.fingerprint import FOLD_MARK, fingerprint, text
+from nosync.compile.fingerprint import fingerprint
 from nosync.compile.refusal import check_key
+from nosync.compile.wording import FOLD_MARK
 from nosync.graph.operators import Operator
 from nosync.graph.templates import Hole, Template
 from nosync.model.columns import DIFF, HASH
@@ -140,7 +141,7 @@ def _node(query: "Query", plan: Java, child: Template, folding: Folding) -> Fold
     feed = query.feed(child, keys, [("k", keys), ("c", items(plan.functionExpr().children()))], rows=False)
     said = f"{folding.state.simpleString()} {folding.output.simpleString()} {folding.order_by} {folding.net}"
     said += f" {folding.deterministic} {folding.timers}"
-    feed.fingerprint = fingerprint(f"{text(plan)} {said}", [child])
+    feed.fingerprint = fingerprint(f"{query.plans.says(plan)} {said}", [child])
     return FoldNode(
         name=query.operator_name("fold"), feed=feed, schema=_numbered(folding.output), view=query.view, plan=plan, append_only=True,
         folding=folding, keys=pa.schema([(f"k{i}", arrow_type(data_type(key), what)) for i, key in enumerate(keys)]),

@@ -52,7 +52,7 @@ def group_mapped(query: "Query", plan: Java) -> Template:
         sides = [Side(places[: len(keys)], places[len(keys) :], [str(a.name()) for a in child.output[len(keys) :]])]
     else:
         child, keys, sides = _cogrouped(query, plan)
-    regrouping = Regrouping(query, "groups", [plan], child, [query.key(key) for key in keys], marked=True)
+    regrouping = Regrouping(query, "groups", [plan], child, [query.key(key) for key in keys], marked=True, in_order=True)
     return regrouping.template(lambda gathered: _evaluation(regrouping, sides, gathered))
 
 

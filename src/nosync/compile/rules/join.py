@@ -5,6 +5,7 @@ of their keys in one exchange. A join without keys has one key for all, and so o
 decide, pair by pair: for an inner join a filter above is enough, for the others see `conditional_joins`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -15,8 +16,9 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 from nosync.bridge.arrow import arrow_type
 from nosync.bridge.catalyst import Catalyst, Java, children, data_type, items, kind
 from nosync.compile.conditional_joins import UNBOUND, by_pair, existence
-from nosync.compile.fingerprint import fingerprint, text
+from nosync.compile.fingerprint import fingerprint
 from nosync.compile.refusal import check_key, refuse_node
+from nosync.compile.wording import number
 from nosync.graph.operators import Operator
 from nosync.graph.templates import Branch, Hole, Template
 from nosync.kernels.join import LEFT, MATCHED, RIGHT, How, Joining
@@ -76,7 +78,7 @@ def joined(query: "Query", plan: Java) -> Template:
     if how is None:
         raise refuse_node(plan, query.view)
     keys = _keys(query, plan)
-    left, right = (query.template(child) for child in _sides(plan, how))
+    left, right = (query.arranged(child) for child in _sides(plan, how))
     if keys.rest is None or how == "inner":
         return _by_key(query, plan, _JoinNodes(query, plan, how, keys, left, right))
     nodes = _JoinNodes(query, plan, "inner", keys, left, right, SIDES.get(how, (LEFT,)))
@@ -90,10 +92,16 @@ def _by_key(query: "Query", plan: Java, nodes: "_JoinNodes") -> Template:
     output = items(plan.output())
     if nodes.how == "existence":
         part = query.catalyst.attribute(PART, query.catalyst.types.IntegerType)
-        found = nodes.template([*output[:-1], part])
+        found = nodes.template([*_in_place(nodes.left.output, output), part])
         return found.under(existence(query.catalyst, output, found.carried, part), output)
-    found = nodes.template(output)
+    found = nodes.template(_in_place([*nodes.left.output, *nodes.right_output], output), output)
     return found if nodes.keys.rest is None else found.under(query.catalyst.logical.Filter(nodes.keys.rest, query.catalyst.nowhere))
+
+
+def _in_place(kept: Sequence[Java], output: Sequence[Java]) -> list[Java]:
+    """The columns of the join, of which some may be null that never are below, in the order in which the sides are kept."""
+    known = {number(a): a for a in output}
+    return [known[number(a)] for a in kept]
 
 
 def _counting(query: "Query", pairs: Template, condition: Java, part: Java) -> Java:
@@ -135,33 +143,35 @@ class _JoinNodes:
     right: Template
     alone: tuple[int, ...] = ()
 
-    def template(self, output: list[Java]) -> Template:
-        """The operator's change under these attributes; the operator is made where there is none yet."""
+    def template(self, kept: list[Java], output: list[Java] | None = None) -> Template:
+        """The operator's change under these attributes, in the order of `output` if that is another; the operator is made where there is
+        none yet.
+        """
         node = self.query.known(JoinNode, self.plan, [self.left, self.right])
         if node is None:
             node = self._node()
             self.query.operators.append(node)
         carried = self.query.carried(node.sharded)
-        return Template(Hole(node, output + carried), output, carried, node.append_only)
+        return Template(Hole(node, kept + carried), kept if output is None else output, carried, node.append_only)
 
     @property
     def catalyst(self) -> Catalyst:
         return self.query.catalyst
 
     @property
-    def _right_output(self) -> list[Java]:
+    def right_output(self) -> list[Java]:
         """Columns of the right that anybody asks for."""
         return [] if self.how in ("semi", "anti", "existence") else self.right.output
 
     def _node(self) -> JoinNode:
-        names = self._names(self.keys.left, "l", self.left.output), self._names(self.keys.right, "r", self._right_output)
+        names = self._names(self.keys.left, "l", self.left.output), self._names(self.keys.right, "r", self.right_output)
         spec = Joining(self.how, names[0], names[1], self.alone)
         branches = self._branch(LEFT, spec), self._branch(RIGHT, spec)
         union = self.catalyst.logical.Union(self.catalyst.seq([branch.plan for branch in branches]), False, False)
         append_only = self.left.append_only and self.right.append_only
         feed = Template(Branch(union, list(branches)), [], [], append_only)
-        feed.fingerprint = fingerprint(text(self.plan), [self.left, self.right])
-        payloads = self._payload("l", self.left.output, names[0]), self._payload("r", self._right_output, names[1])
+        feed.fingerprint = fingerprint(self.query.plans.says(self.plan), [self.left, self.right])
+        payloads = self._payload("l", self.left.output, names[0]), self._payload("r", self.right_output, names[1])
         return JoinNode(
             name=self.query.operator_name("join"), feed=feed, schema=self._schema(), view=self.query.view, plan=self.plan,
             append_only=append_only and self.how in ("inner", "semi"), sharded=bool(self.keys.left), spec=spec, payloads=payloads,
@@ -177,7 +187,7 @@ class _JoinNodes:
         """One side's change: the other side's columns are null."""
         catalyst, mine = self.catalyst, self.left if side == LEFT else self.right
         keys, names = (self.keys.left, spec.left) if side == LEFT else (self.keys.right, spec.right)
-        columns = {f"l{i}": a for i, a in enumerate(self.left.output)} | {f"r{i}": a for i, a in enumerate(self._right_output)}
+        columns = {f"l{i}": a for i, a in enumerate(self.left.output)} | {f"r{i}": a for i, a in enumerate(self.right_output)}
         values = {name: a if name[0] == "lr"[side - 1] else catalyst.null(a.dataType()) for name, a in columns.items()}
         for i, key in enumerate(keys):
             if f"k{i}" in (*spec.left, *spec.right):
@@ -203,6 +213,6 @@ class _JoinNodes:
     def _schema(self) -> StructType:
         """The columns of the change."""
         fields = [StructField(f"l{i}", data_type(a)) for i, a in enumerate(self.left.output)]
-        fields += [StructField(f"r{i}", data_type(a)) for i, a in enumerate(self._right_output)]
+        fields += [StructField(f"r{i}", data_type(a)) for i, a in enumerate(self.right_output)]
         part = [StructField(PART, IntegerType())] if self.alone or self.how == "existence" else []
         return StructType(fields + part)
