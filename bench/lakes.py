@@ -1,9 +1,11 @@
 """Tables of lakes against their own writers, in the same run: `make bench-lakes`.
 
 The same batches go into a table of ours and into one of theirs: rows that are added, and rows of one in ten keys that are replaced (by
-`merge` for Delta, `upsert` for Iceberg, which is given fewer). Rows a second, bytes of the files, and ours to theirs. No Spark.
+`merge` for Delta, `upsert` for Iceberg, which is given fewer). Rows a second, bytes of the files that were written (of those that replace
+rows, without the table that was there), and ours to theirs. No Spark. `--rows` for less.
 """
 
+import argparse
 import statistics
 import tempfile
 import time
@@ -61,11 +63,15 @@ def added(what: str, sink: LakeSink, write: Callable[[pa.Table], Any], sizes: Ca
     return line(what, ROWS, ours, theirs, sizes())
 
 
-def replaced(what: str, count: int, sink: LakeSink, write: Callable[[pa.Table], Any], update: Callable[[pa.Table], Any]) -> str:
+def replaced(
+    what: str, count: int, sink: LakeSink, write: Callable[[pa.Table], Any], update: Callable[[pa.Table], Any],
+    sizes: Callable[[], tuple[int, int]],
+) -> str:  # fmt: skip
     sink.open("1.a", IDENTITY)
     whole = batch(0, ROWS, 0.1)
     sink.deliver(1, changes(1, (whole, 1)))
     write(whole)
+    first = sizes()
     ours, theirs, before = [], [], batch(0, count, 0.1)
     for turn in range(ROUNDS):
         after = batch(0, count, turn + 2.0)
@@ -73,7 +79,8 @@ def replaced(what: str, count: int, sink: LakeSink, write: Callable[[pa.Table], 
         ours.append(seconds(lambda: sink.deliver(turn + 2, given)))  # noqa: B023 (called at once)
         theirs.append(seconds(lambda: update(after)))  # noqa: B023 (called at once)
         before = after
-    return line(what, count, ours, theirs)
+    written = sizes()
+    return line(what, count, ours, theirs, (written[0] - first[0], written[1] - first[1]))
 
 
 def merged(uri: str) -> Callable[[pa.Table], Any]:
@@ -91,6 +98,10 @@ def size(folder: Path) -> int:
 
 
 def main() -> None:
+    global ROWS
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    ROWS = parser.parse_args().rows
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         said = {"type": "sql", "uri": f"sqlite:///{folder}/catalog.db", "warehouse": f"file://{folder}/lake"}
@@ -116,13 +127,17 @@ def main() -> None:
         print(replaced(
             "Delta, a tenth replaced (merge)", ROWS // 10, ns.to_delta(f"{delta}/replaced", key="id"),
             lambda rows: write_deltalake(f"{theirs}/replaced", rows), merged(f"{theirs}/replaced"),
+            lambda: (size(Path(f"{delta}/replaced")), size(Path(f"{theirs}/replaced"))),
         ))  # fmt: skip
         print(added(
             "Iceberg, rows added", ns.to_iceberg(said, "ours.added", mode="append"), ice.append,
             lambda: (size(iceberg("ours/added")), size(iceberg("plain/added"))),
         ))  # fmt: skip
         sink = ns.to_iceberg(said, "ours.replaced", key="id")
-        print(replaced("Iceberg, few replaced (upsert)", UPSERTED, sink, ups.append, lambda rows: ups.upsert(rows, ["id"])))
+        print(replaced(
+            "Iceberg, few replaced (upsert)", UPSERTED, sink, ups.append, lambda rows: ups.upsert(rows, ["id"]),
+            lambda: (size(iceberg("ours/replaced")), size(iceberg("plain/replaced"))),
+        ))  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,6 +1,9 @@
 """`nosync keep`, `pin` and `du` on a home at rest, without Spark."""
 
 import json
+import re
+import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from nosync.model.errors import Invalid, NotInHistory
 from nosync.model.run import Runner
 from nosync.model.status import Live
 from nosync.store.disk import LocalDisk
+from tests.security.homes import whole_home
 
 
 def journal_of(home: Path, number: int = 1) -> Journal:
@@ -84,3 +88,22 @@ def test_bytes_are_told_by_what_they_are_for(home: Path) -> None:
     assert facts["purposes"]["journal"]["files"] >= 21 and facts["purposes"]["newest state"] == {"files": 0, "bytes": 0}
     assert sum(one["bytes"] for one in facts["purposes"].values()) == sum(LocalDisk(home).sizes("").values())
     assert "journal" in nosync("du", str(home))
+
+
+def test_what_keeps_bytes_is_told_by_name(tmp_path: Path) -> None:
+    shutil.copytree(whole_home(), tmp_path / "home")
+    home = LocalDisk(tmp_path / "home")
+    for name, record, until in (("a" * 32, 7, time.time() + 99), ("b" * 32, 0, time.time() + 99), ("c" * 32, 3, 1.0)):
+        home.replace(f"readers/{name}", json.dumps({"record": record, "until": until}).encode())
+    at_rest(tmp_path / "home")
+    nosync("pin", str(tmp_path / "home"), "before", "--at", "2")
+    home.delete("synced")
+    said = [line for line in nosync("du", str(tmp_path / "home")).splitlines() if line.startswith("kept: ")]
+    assert [re.sub(r"[\d.]+ KiB|until .*", "#", line) for line in said] == [
+        "kept: all: every epoch from 1 on, 0 before",
+        'kept: epoch 2: pin "before"',
+        'kept: epochs 2 to 5: sink "out" has yet to get them (5 files, #)',
+        "kept: epochs 4 to 5: a recovery after loss of the host would compute them anew from their input (2 files, 8 B)",
+        "kept: a reader that has just begun: all files, #",
+        "kept: a reader: files that records up to 7 name, #",
+    ]

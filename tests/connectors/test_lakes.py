@@ -11,10 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake.exceptions import DeltaError
 
 import nosync as ns
+from nosync.journal.taken import Marks, Taken
+from nosync.sources.lake import LakeSource
+from nosync.sources.lake_task import File, LakeTask
 from nosync.store.objects import Objects
 from tests.connectors.rows import changes
 from tests.servers.s3 import Server
@@ -44,6 +48,20 @@ def test_a_table_in_a_bucket_has_each_epoch_once_and_refuses_a_replaced_run(
     for _ in range(2):
         new.deliver(2, changes(2, TOTALS, ("a b", 1, -1), ("a b", 2, 1)))
     assert rows(place) == [("a b", 2), ("b", 1)]
+    if lake == "iceberg":
+        made: LakeSource = ns.iceberg(place.catalog, "shop.spend")  # type: ignore[attr-defined]
+    else:
+        made = ns.delta(f"{address}/spend")
+    made.declare("s", None)  # type: ignore[arg-type]
+    made.start(Path(), Taken(lambda: [], None, Marks()))
+    slice = made.available()
+    assert slice is not None
+    task = LakeTask(made._opener(), (tuple(File(*entry) for entry in slice["files"]),), made.arrow, made.what, made._fields())
+    found = [row for part in task([pa.RecordBatch.from_pydict({"id": [0]})]) for row in part.to_pylist()]
+    assert sorted((row["k"], row["n"]) for row in found) == [("a b", 2), ("b", 1)]
+    new.deliver(3, changes(3, TOTALS, ("c", 3, 1)))
+    slice = made.available()
+    assert slice is not None and [file[2] for file in slice["files"]] == [1]
 
 
 @pytest.mark.connectors

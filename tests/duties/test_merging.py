@@ -83,3 +83,10 @@ def test_of_many_traces_only_those_that_have_changed_are_looked_at_again(monkeyp
     assert due.orders(image) == due_merges(image) and len(looked) == 100 + 1 + 100
     image.apply(image.number + 1, Merged(replace(layer("v7", 1), upper=Epoch(7), path="merged")))
     assert [len(due.orders(image, some)) for some in (None, 4, 20)] == [99, 12, 20]  # an eighth of them, but not fewer than asked for
+
+
+def test_many_merges_of_few_rows_are_given_at_once_and_few_of_many_rows() -> None:
+    small = merging.SMALL_ROWS // 100
+    assert merging.at_once([small] * 200, 4, 64, int) == [small] * 64
+    assert merging.at_once([small] * 200, 4, 128, int) == [small] * 100
+    assert merging.at_once([merging.SMALL_ROWS] * 200, 4, 64, int) == [merging.SMALL_ROWS] * 4

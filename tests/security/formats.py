@@ -61,6 +61,7 @@ from nosync.tiers.host import SYNCED, synced_number
 from tests.security.besides import BESIDES
 from tests.security.homes import attack_home
 from tests.security.mutations import as_json, flipped, mutated, reworded, signed
+from tests.security.outputs import OUTPUTS
 
 MARKS_OF = {"files": lambda slice: list(slice["names"])}
 LAYER = LayerInfo("v/rows", shard_ranges(2)[0], 1, 2, "diffs", "layers/v%2frows/0-7/1-2-1.ab-cd.arrow", 3, 900, "00ff")
@@ -292,5 +293,5 @@ FORMATS: dict[str, Format] = {
     "layer": Format(a_seed, seeded(attack_layer)),
     "view": Format(a_seed, seeded(attack_view)),
     "home": Format(a_seed, seeded(attack_home)),
-    **{name: Format(*one) for name, one in BESIDES.items()},
+    **{name: Format(*one) for name, one in (BESIDES | OUTPUTS).items()},
 }

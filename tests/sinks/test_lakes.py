@@ -1,7 +1,9 @@
 """Tables of lakes as sinks: each epoch once, whatever is killed or raced, all types as they are, and nobody else's table."""
 
 import random
+import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -156,6 +158,44 @@ def test_logs_of_changes_are_partitioned_and_folded(place: Place, mode: Any) -> 
     assert Counter(found.column("k").to_pylist()) == ({"a b/ü%": 5, None: 5} if mode == "changes" else {"a b/ü%": 10, None: 5})
     assert ("_diff" in found.column_names) == (mode == "changes")
     opened(place, None, "2.b", mode=mode, partitionBy="k").deliver(6, changes(6, TOTALS, ("c", 6, 1)))
+
+
+def test_small_files_are_folded_by_the_clock(place: Place) -> None:
+    sink, now = opened(place, None, mode="append", fold_after=0, fold_every="1 hour"), [0.0]
+    sink.clock = lambda: now[0]
+    sink.open("2.b", IDENTITY)
+    for epoch, at in enumerate([0.0, 3599.0, 3600.0, 7199.0], start=1):
+        now[0] = at
+        sink.deliver(epoch, changes(epoch, TOTALS, ("a", epoch, 1)))
+    assert [kind for kind in place.kinds() if kind in ("OPTIMIZE", "replace")] in (["OPTIMIZE"], ["replace"])
+    assert rows(place) == [("a", epoch) for epoch in range(1, 5)]
+    with pytest.raises(ns.Invalid, match="fold_every"):
+        place.sink(fold_every="often")
+
+
+def test_readers_see_whole_epochs_while_the_sink_writes(place: Place) -> None:
+    """Each epoch moves an amount between two keys, in files that are replaced, folded and forgotten meanwhile."""
+    columns, done, found = {"k": pa.string(), "n": pa.int64()}, threading.Event(), []
+
+    def read() -> None:
+        while not done.is_set():
+            now_there = place.read()
+            said = duckdb.connect().sql("SELECT count(*), sum(n)::int FROM now_there").fetchall()[0]
+            found.append((said, now_there.column("n").to_pylist()))
+
+    sink = opened(place, "k", columns=columns, fold_after=2)
+    sink.deliver(1, changes(1, columns, ("a", 0, 1), ("b", 0, 1)))
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(read)
+        try:
+            for epoch in range(2, 12):
+                moved = epoch - 2, epoch - 1
+                parts = [("a", moved[0], -1), ("a", moved[1], 1), ("b", -moved[0], -1), ("b", -moved[1], 1)]
+                sink.deliver(epoch, changes(epoch, columns, *parts))
+        finally:
+            done.set()
+        reading.result()
+    assert {said for said, _ in found} == {(2, 0)} and len({tuple(sorted(values)) for _, values in found}) > 1
 
 
 def test_what_others_did_to_the_rows_is_refused_and_what_moves_them_only_is_not(place: Place) -> None:

@@ -126,6 +126,30 @@ def test_what_is_lost_or_changed_is_said(tmp_path: Path) -> None:
         started(tmp_path / "nowhere")
 
 
+def test_an_expired_snapshot_of_iceberg_is_said(tmp_path: Path) -> None:
+    properties = {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}/w"}
+    catalog = load_catalog("default", **properties)
+    catalog.create_namespace("shop")
+    table, snapshots = catalog.create_table("shop.t", SCHEMA), []
+    for n in range(4):
+        table.append(batch(("a", 1, n)))
+        snapshots.append(table.current_snapshot().snapshot_id)
+
+    def source(version: int, left: int = 0) -> LakeSource:
+        made, latest = ns.iceberg(properties, "shop.t"), {"version": version, "left": left}
+        made.declare("s", None)  # type: ignore[arg-type]
+        made.start(Path(), Taken(lambda: [latest], latest, Marks()))
+        return made
+
+    table.maintenance.expire_snapshots().by_ids(snapshots[:2]).commit()
+    for version, left in ((snapshots[0], 0), (snapshots[0], 1)):
+        with pytest.raises(ns.Failed, match=r"Iceberg table \"shop.t\" has lost what followed version") as lost:
+            source(version, left).available()
+        assert "Begin on a new home, with the rows of now" in str(lost.value)
+    found = source(snapshots[2]).available()
+    assert found is not None and found["version"] == snapshots[3] and [file[2] for file in found["files"]] == [1]
+
+
 def read(source: LakeSource, slice: dict[str, Any]) -> list[dict[str, Any]]:
     """As a task does it."""
     task = LakeTask(source._opener(), (tuple(File(*entry) for entry in slice["files"]),), source.arrow, source.what)

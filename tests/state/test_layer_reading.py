@@ -168,6 +168,15 @@ def test_what_was_just_written_is_read_from_memory_until_its_file_is_another_one
     assert cache.open(tmp_path, info).blocks[0] is not batch
 
 
+def test_layers_in_memory_are_forgotten_by_their_bytes_and_drive_out_no_mapped_one(tmp_path: Path) -> None:
+    cache = LayerCache(limit=1, kept_bytes=20_000)
+    infos = [write_layer(tmp_path, f"{number}.arrow", [block(number)], **FACTS) for number in range(20)]
+    mapped = cache.open(tmp_path, infos[0])
+    for number, info in enumerate(infos[1:], start=1):
+        cache.keep(tmp_path, info, block(number))
+    assert 2 <= len(cache) <= 6 and cache.open(tmp_path, infos[0]) is mapped
+
+
 def test_what_is_large_is_mapped(tmp_path: Path) -> None:
     cache, batch = LayerCache(limit=10), block(0, rows=KEPT_BYTES // 8)
     cache.keep(tmp_path, written(tmp_path, batch), batch)

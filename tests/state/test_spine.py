@@ -73,6 +73,13 @@ def test_ten_thousand_epochs_keep_the_cover_and_the_rewrites_logarithmic(shape: 
     assert trace.merges <= 10_000 / 2
 
 
+def test_whoever_is_far_behind_merges_many_small_layers_at_once_and_few_large_ones() -> None:
+    def behind(rows: int) -> list[LayerInfo]:
+        return [layer(epoch, epoch + 1, rows) for epoch in range(50, 0, -1)]
+
+    assert [len(plan_merge(behind(rows)) or ()) for rows in (10, 5_000)] == [50, 8]
+
+
 def test_equal_epochs_are_rewritten_once_per_tier() -> None:
     trace = Trace()
     for epoch in range(1, 4**6 + 1):

@@ -4,6 +4,7 @@
 """
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +16,10 @@ from pyspark.sql.types import StructType
 from nosync.bridge.catalyst import AttributeIdentity, Catalyst, Java, items, kind
 from nosync.bridge.frames import analyzed
 from nosync.bridge.trees import helper
+from nosync.model.quoting import quoted
 
-NAMES, FILES = "UnresolvedRelation", "LogicalRelation"
+NAMES, V1, V2 = "UnresolvedRelation", "LogicalRelation", "DataSourceV2Relation"
+ADDRESS = re.compile(r"@[0-9a-f]+")  # what Java prints of values that cannot say what they hold
 
 
 @dataclass(frozen=True)
@@ -81,19 +84,72 @@ def over_files(catalyst: Catalyst, frame: DataFrame, rows_of: Callable[[FileRela
 
     def instead(leaf: Java) -> Java | None:
         found = described(leaf)
-        given = rows_of(found) if found is not None else None
-        if given is None:
-            return None
-        rows = analyzed(given)
-        named = {str(attribute.name()): attribute for attribute in items(rows.output())}
-        targets = [AttributeIdentity.of(attribute) for attribute in items(leaf.output())]
-        if any(target.name not in named for target in targets):  # what is known of the file itself
-            return None
-        return catalyst.renamed([named[target.name] for target in targets], targets, rows)
+        return _in_place(catalyst, leaf, rows_of(found)) if found is not None else None
 
     plan = analyzed(frame)
-    found = _over(catalyst, plan, FILES, instead)
+    found = _over(catalyst, plan, V1, instead)
     return frame if found is plan else catalyst.frame(found)
+
+
+def over_tables(catalyst: Catalyst, frame: DataFrame, rows_of: Callable[["Table"], DataFrame | None]) -> DataFrame:
+    """The same query over other rows, wherever it reads a database or whatever else Spark reads in batch."""
+
+    def instead(leaf: Java) -> Java | None:
+        return None if leaf.isStreaming() else _in_place(catalyst, leaf, rows_of(Table(catalyst, leaf)))
+
+    plan = analyzed(frame)
+    found = _over(catalyst, _over(catalyst, plan, V1, instead), V2, instead)
+    return frame if found is plan else catalyst.frame(found)
+
+
+def _in_place(catalyst: Catalyst, leaf: Java, given: DataFrame | None) -> Java | None:
+    if given is None:
+        return None
+    rows = analyzed(given)
+    named = {str(attribute.name()): attribute for attribute in items(rows.output())}
+    targets = [AttributeIdentity.of(attribute) for attribute in items(leaf.output())]
+    if any(target.name not in named for target in targets):  # what is known of the file itself
+        return None
+    return catalyst.renamed([named[target.name] for target in targets], targets, rows)
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a query reads in batch, whatever it is."""
+
+    catalyst: Catalyst
+    leaf: Java
+
+    def __repr__(self) -> str:
+        """The catalog's name of it, or what Spark calls it: another table may be called the same."""
+        if self._named():
+            return f"{self.leaf.catalog().get().name()}.{self.leaf.identifier().get()}"
+        if kind(self.leaf) == V2:
+            return str(self.leaf.table().name())
+        files = described(self.leaf)
+        if files is not None:
+            return files.table or f"{files.format} {' '.join(files.paths)}"
+        entry = self.leaf.catalogTable()
+        return str(entry.get().identifier().unquotedString() if entry.isDefined() else ADDRESS.sub("", self.leaf.relation().toString()))
+
+    @property
+    def schema(self) -> StructType:
+        return StructType.fromJson(json.loads(self.leaf.schema().json()))
+
+    def same(self, other: "Table") -> bool:
+        return bool(self.leaf.canonicalized().equals(other.leaf.canonicalized()))
+
+    def now(self) -> DataFrame:
+        """Its rows as they are now: where Spark remembers files or the table of a catalog, it looks again."""
+        if self._named():
+            parts = [*self.leaf.identifier().get().namespace(), self.leaf.identifier().get().name()]
+            return self.catalyst.spark.table(".".join(map(quoted, [self.leaf.catalog().get().name(), *parts])))
+        if kind(self.leaf) == V1 and kind(self.leaf.relation()) == "HadoopFsRelation":
+            self.leaf.relation().location().refresh()
+        return self.catalyst.frame(self.leaf)
+
+    def _named(self) -> bool:
+        return kind(self.leaf) == V2 and self.leaf.catalog().isDefined() and self.leaf.identifier().isDefined()
 
 
 def described(leaf: Java) -> FileRelation | None:

@@ -1,16 +1,20 @@
 """`nosync du HOME`: where the bytes are, and what keeps them."""
 
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
-from nosync.cli.output import console, grid, print_json, size
+from nosync.cli.output import console, grid, print_json, size, visible
 from nosync.history.home import open as open_home
-from nosync.history.usage import Usage, by_purpose, by_trace
+from nosync.history.usage import Keeper, Usage, by_purpose, by_trace, keepers
 from nosync.journal.image import Image
+from nosync.model.identifiers import Epoch
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
+from nosync.tiers.reader_leases import leases_of_others
 
 
 @click.command()
@@ -18,14 +22,22 @@ from nosync.store.objects import open_remote
 @click.option("--remote", metavar="URL", help="What the remote has instead; there, most files are compressed.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def du(home: Path, remote: str | None, as_json: bool) -> None:
-    """Files and bytes of the flow in HOME by purpose and by trace, and which epochs they are kept for."""
-    image = open_home(home).image
+    """Files and bytes of the flow in HOME by purpose and by trace, and what keeps them: the ladder, pins, sinks that have yet to get
+    an epoch, recoveries, readers."""
+    image, safe = _looked_at(home)
     sizes = open_remote(remote).sizes("") if remote else LocalDisk(home).sizes("")
     facts = _facts(image, sizes)
+    facts["keepers"] = [_said(one) for one in keepers(image, sizes, safe, leases_of_others(LocalDisk(home), time.time()))]
     if as_json:
         print_json(facts)
     else:
         _print(facts)
+
+
+def _looked_at(home: Path) -> tuple[Image, dict[str, Epoch]]:
+    """Nothing is held any more when this is back: a lease of ours would be counted."""
+    opened = open_home(home)
+    return opened.image, opened.safe
 
 
 def _facts(image: Image, sizes: dict[str, int]) -> dict[str, Any]:
@@ -37,6 +49,13 @@ def _facts(image: Image, sizes: dict[str, int]) -> dict[str, Any]:
         "epochsBefore": len(image.kept.among),
         "pins": dict(sorted(image.pins.items())),
     }
+
+
+def _said(keeper: Keeper) -> dict[str, Any]:
+    facts: dict[str, Any] = {"kind": keeper.kind, "reason": keeper.reason}
+    if keeper.kind == "reader":
+        return facts | {"until": datetime.fromtimestamp(keeper.until, UTC).isoformat(timespec="seconds")}
+    return facts | {"first": keeper.first, "last": keeper.last, **_plain(keeper.usage)}
 
 
 def _plain(usage: Usage) -> dict[str, int]:
@@ -52,8 +71,18 @@ def _print(facts: dict[str, Any]) -> None:
     heads = ("trace", "files", "newest state", "files", "history")
     screen.print(grid(heads, rows, numeric=[False, True, True, True, True]))
     screen.print()
-    pins = "".join(f', pin "{name}" on epoch {epoch}' for name, epoch in facts["pins"].items())
-    screen.print(f"kept: {facts['keep']}: every epoch from {facts['everyEpochSince']} on, {facts['epochsBefore']:,} before{pins}")
+    screen.print(f"kept: {facts['keep']}: every epoch from {facts['everyEpochSince']} on, {facts['epochsBefore']:,} before")
+    for one in facts["keepers"]:
+        screen.print(f"kept: {_keeper(one)}", markup=False)
+
+
+def _keeper(facts: dict[str, Any]) -> str:
+    """A line: `epochs 18 to 20: sink "out" has yet to get them (3 files, 1.2 KiB)`."""
+    if facts["kind"] == "reader":
+        return f"{visible(facts['reason'])}, until {facts['until']}"
+    epochs = f"epoch {facts['first']}" if facts["first"] == facts["last"] else f"epochs {facts['first']} to {facts['last']}"
+    used = f" ({facts['files']:,} files, {size(facts['bytes'])})" if facts["files"] else ""
+    return f"{epochs}: {visible(facts['reason'])}{used}"
 
 
 def _figures(usage: dict[str, int]) -> tuple[int, str]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from obstore.exceptions import BaseError
 from obstore.store import ObjectStore
 
-from nosync.model.errors import Failed, Invalid, NosyncError, Unavailable
+from nosync.model.errors import Failed, Invalid, NosyncError, Unavailable, reading
 from nosync.model.extras import needed
 from nosync.model.secrets import redacted
 from nosync.store.addresses import check_bucket, client_of
@@ -184,11 +184,12 @@ class Lake:
 
     def log(self, version: int) -> list[Action]:
         """What a version did; none where the log does not go back that far."""
-        try:
-            lines = self.opened(f"_delta_log/{version:020d}.json").read().splitlines()
-        except FileNotFoundError:
-            return []
-        return [json.loads(line) for line in lines if line.strip()]
+        with reading(f"{self.what}: the log of version {version}", "Restore it, or go on with another table."):
+            try:
+                lines = self.opened(f"_delta_log/{version:020d}.json").read().splitlines()
+            except FileNotFoundError:
+                return []
+            return [_action(line) for line in lines if line.strip()]
 
     def sync_log(self) -> None:
         """On this machine: the newest version is on the disk."""
@@ -197,6 +198,18 @@ class Lake:
             sync(log / f"{self.version:020d}.json")
             sync(log)
 
+
+
+def _action(line: bytes) -> Action:
+    """What a line of a log says; `ValueError` where that is nothing that could be done to a table."""
+    found = json.loads(line)
+    if not isinstance(found, dict) or not all(isinstance(facts, dict) for facts in found.values()):
+        raise ValueError(f"no action: {line[:50]!r}")
+    for facts in (found[kind] for kind in ("add", "remove", "cdc") if kind in found):
+        size, values = facts.get("size"), facts.get("partitionValues")
+        if not isinstance(facts.get("path"), str) or not isinstance(size, int | None) or not isinstance(values, dict | None):
+            raise ValueError(f"no file: {line[:50]!r}")
+    return found
 
 
 def changes_data(actions: Sequence[Action]) -> bool:

@@ -11,9 +11,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import dropwhile, islice
+from itertools import dropwhile
 from queue import Empty, SimpleQueue
-from typing import IO
+from typing import IO, Any, TypeVar
 
 from nosync.journal.image import Image
 from nosync.model.errors import Corrupt, Unavailable
@@ -32,9 +32,12 @@ from nosync.tiers.background import close_pipes, spawn
 Expiries = Mapping[TraceName, Expiry]
 NO_EXPIRIES: Expiries = {}
 IsComing = Callable[[LayerInfo], bool]
+Order = dict[str, Any]
+T = TypeVar("T")
 FEW = 3  # layers more or fewer in a range do not call for a look
 AT_ONCE = 4  # orders of a kind that are given together, at least: none of them waits for an epoch to end
 SHARE = 8  # the part of all that is due, of many shards: with few at once covers would get longer and longer
+SMALL_AT_ONCE, SMALL_ROWS = 128, 1 << 16  # so many where all of them together have few rows: many views have a small layer each an epoch
 
 
 class Merger:
@@ -50,7 +53,8 @@ class Merger:
         self._arguments = (home, flow, run)
         self._done: SimpleQueue[str] = SimpleQueue()
         self._process: subprocess.Popen[str] | None = None
-        self._listener: threading.Thread | None = None
+        self._threads: tuple[threading.Thread, ...] = ()
+        self._orders: SimpleQueue[list[Order] | None] = SimpleQueue()
         self._busy = 0  # orders that are not answered yet
         self._looked: dict[TraceRange, int] = {}
         self._counted: dict[TraceName, int] = {}
@@ -59,8 +63,11 @@ class Merger:
     def _started(self) -> "subprocess.Popen[str]":
         if self._process is None:
             self._process = spawn("nosync.duties.merge_worker", *self._arguments)
-            self._listener = threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True)
-            self._listener.start()
+            self._orders = SimpleQueue()
+            feeding = threading.Thread(target=_feed, args=(self._process.stdin, self._orders), daemon=True)
+            self._threads = (threading.Thread(target=self._listen, args=(self._process.stdout,), daemon=True), feeding)
+            for thread in self._threads:
+                thread.start()
         return self._process
 
     def _listen(self, answers: IO[str]) -> None:
@@ -92,11 +99,13 @@ class Merger:
             return self._forget_process()  # what it had finished is collected first
         if self._busy:
             return
-        orders = [order for group in self._due.orders(image, AT_ONCE) for order in group]
-        orders += islice(due_folds(image, last, self._changed_parts(image)), AT_ONCE)
+        orders = [order for group in self._due.orders(image, AT_ONCE, SMALL_AT_ONCE) for order in group]
+        folds = due_folds(image, last, self._changed_parts(image))
+        orders += at_once(folds, AT_ONCE, SMALL_AT_ONCE, lambda fold: sum(layer["rows"] for layer in fold["layers"]))
         if orders:
             self._busy = len(orders)
-            self._send(orders)
+            self._started()
+            self._orders.put(orders)
 
     def _changed_parts(self, image: Image) -> Iterator[TraceRange]:
         """Those that have more or fewer layers than when there was nothing to fold, the one with the most first."""
@@ -111,20 +120,14 @@ class Merger:
                 self._looked[part] = count
         self._counted |= changed  # whoever stops before is told of the others the next time
 
-    def _send(self, orders: list[dict[str, object]]) -> None:
-        pipe = self._started().stdin
-        assert pipe is not None
-        with suppress(BrokenPipeError):  # killed just now: replaced the next time
-            pipe.writelines(json.dumps(order) + "\n" for order in orders)
-            pipe.flush()
-
     def _forget_process(self) -> None:
         """It has ended, or is about to: everything it answered is read."""
-        process, listener = self._process, self._listener
-        self._process, self._busy = None, 0
-        if process is not None and listener is not None:
+        process, self._process, self._busy = self._process, None, 0
+        if process is not None:
+            self._orders.put(None)
             process.wait()
-            listener.join()
+            for thread in self._threads:
+                thread.join()
             close_pipes(process)
 
     @property
@@ -156,6 +159,27 @@ class Merger:
             self._forget_process()
 
 
+def _feed(pipe: IO[str], orders: "SimpleQueue[list[Order] | None]") -> None:
+    """Hands orders to the process, which takes them as it gets to them: many do not fit into a pipe, and the stream waits for nothing."""
+    with suppress(BrokenPipeError):  # killed just now: replaced the next time
+        while (given := orders.get()) is not None:
+            pipe.writelines(json.dumps(order) + "\n" for order in given)
+            pipe.flush()
+
+
+def at_once(due: Iterable[T], most: int, small: int, rows_of: Callable[[T], int]) -> list[T]:
+    """The first so many; more, up to `small`, as long as all of them have few rows. Whatever comes after is not asked for."""
+    found, rows = list[T](), 0
+    for one in due:
+        rows += rows_of(one)
+        if len(found) >= most and rows > SMALL_ROWS:
+            break
+        found.append(one)
+        if len(found) >= max(most, small):
+            break
+    return found
+
+
 class DueMerges:
     """The merges that shorten the covers of shards. What a trace has to merge is looked for again only when its cover is another one.
 
@@ -170,16 +194,18 @@ class DueMerges:
         self._known: _Known = {}
         self._shards = 0
 
-    def orders(self, image: Image, some: int | None = None) -> list[list[dict[str, object]]]:
+    def orders(self, image: Image, some: int | None = None, small: int = 0) -> list[list[Order]]:
         """The longest cover first; of equally long ones, where the merged layer may stand for its inputs. All, or `some` of them: so many,
-        or a part of them where that is more.
+        or a part of them where that is more, or `small` where that is little work.
         """
         shards = image.declared.shards if image.declared else 0
         known = self._known if shards == self._shards else {}
         self._known, self._shards = {trace: self._looked_at(known, image, trace) for trace in image.newest}, shards
         due = [(trace, one) for trace, (_, found) in self._known.items() for one in found]
-        most = None if some is None else max(some, len(due) // SHARE)
-        best_first = sorted(due, key=lambda pair: (pair[1].length, pair[1].stands_alone(image.kept)), reverse=True)[:most]
+        best_first = sorted(due, key=lambda pair: (pair[1].length, pair[1].stands_alone(image.kept)), reverse=True)
+        if some is not None:
+            most = max(some, len(due) // SHARE)
+            best_first = at_once(best_first, most, small, lambda pair: sum(level.rows for level in pair[1].chosen))
         return [_merges(image, one.chosen, one.bottom, self._expiries.get(trace)) for trace, one in best_first]
 
     def _looked_at(self, known: "_Known", image: Image, trace: TraceName) -> tuple[Covers, list["_Due"]]:
@@ -219,7 +245,7 @@ def _due_in(image: Image, covers: Covers) -> Iterator[_Due]:
 
 def due_merges(
     image: Image, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES, is_coming: IsComing | None = None
-) -> list[list[dict[str, object]]]:
+) -> list[list[Order]]:
     """All that there are, looked for once."""
     return DueMerges(unmerged, expiries, is_coming).orders(image)
 
@@ -229,12 +255,12 @@ def _arrived(layers: Sequence[LayerInfo], is_coming: IsComing) -> tuple[LayerInf
     return tuple(dropwhile(is_coming, layers))
 
 
-def _merges(image: Image, chosen: Sequence[Level], bottom: bool, expiry: Expiry | None) -> list[dict[str, object]]:
+def _merges(image: Image, chosen: Sequence[Level], bottom: bool, expiry: Expiry | None) -> list[Order]:
     expired = _expired(expiry if bottom else None, chosen[0].upper, image)
     return [_order(held, ranges) | {"bottom": bottom, "expired": expired} for held, ranges in merges_of(chosen)]
 
 
-def due_folds(image: Image, last: Epoch, parts: Iterable[TraceRange]) -> Iterator[dict[str, object]]:
+def due_folds(image: Image, last: Epoch, parts: Iterable[TraceRange]) -> Iterator[Order]:
     """What keeps the past in few files, of each of these ranges of traces one order at most. What was rescaled stays as it is: nothing of
     it is given up (see `compacting`).
     """
@@ -250,7 +276,7 @@ def due_folds(image: Image, last: Epoch, parts: Iterable[TraceRange]) -> Iterato
             yield _order(held, [(layer, held) for layer in fold.layers]) | {"lower": fold.lower, "upper": fold.upper, **kept}
 
 
-def _order(held: HashRange, ranges: Iterable[LayerRange]) -> dict[str, object]:
+def _order(held: HashRange, ranges: Iterable[LayerRange]) -> Order:
     found = [(layer.to_json(), str(part)) for layer, part in ranges]
     return {"layers": [layer for layer, _ in found], "ranges": [part for _, part in found], "range": str(held)}
 
@@ -259,7 +285,7 @@ def _shards(image: Image, covers: Covers) -> Iterable[HashRange]:
     return shard_ranges(image.declared.shards) if image.declared else covers
 
 
-def _expired(expiry: Expiry | None, upper: Epoch, image: Image) -> dict[str, object] | None:
+def _expired(expiry: Expiry | None, upper: Epoch, image: Image) -> Order | None:
     """What no epoch from `upper` on can ask for: those are the epochs that read the merged layer."""
     until = expiry.until(upper, image.seen_before) if expiry else None
     return None if expiry is None or until is None else {"column": expiry.column, "until": until, "chained": expiry.chained}

@@ -1,10 +1,16 @@
-"""Where the bytes of a home are, and what keeps them. Pure: an image and the sizes of files in, figures out."""
+"""Where the bytes of a home are, and what keeps them. Pure: an image and the sizes of files in, figures out.
 
-from collections.abc import Mapping
+What keeps something is a `Keeper`: beside the ladder, whose epochs the image names, these are pins, sinks that have yet to get an epoch,
+tiers that a recovery would have to compute epochs for anew, and readers.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from nosync.journal.image import Image
 from nosync.journal.names import INPUT, LAYERS
+from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, TraceName
 
 PURPOSES = ("newest state", "history", "layers to be deleted", "input log", "journal", "other")
 
@@ -18,6 +24,53 @@ class Usage:
 
     def and_one(self, size: int) -> "Usage":
         return Usage(self.files + 1, self.bytes + size)
+
+
+@dataclass(frozen=True, slots=True)
+class Keeper:
+    """Keeps the epochs from `first` to `last`: with them, files that might go otherwise. A reader keeps files only, whose epochs it does
+    not say, `until` a time.
+    """
+
+    kind: Literal["pin", "sink", "recovery", "reader"]
+    reason: str
+    first: Epoch = NO_EPOCH
+    last: Epoch = NO_EPOCH
+    usage: Usage = Usage()
+    until: float = 0.0
+
+
+def keepers(
+    image: Image, sizes: Mapping[str, int], safe: Mapping[str, Epoch], leases: Sequence[tuple[RecordNumber, float]]
+) -> list[Keeper]:
+    """`safe`: by kind of failure, the newest epoch that survives it; `leases`: those of readers."""
+    newest = image.epoch
+    found = [Keeper("pin", f'pin "{name}"', epoch, epoch) for name, epoch in sorted(image.pins.items())]
+    for name, sink in sorted((image.declared.sinks if image.declared else {}).items()):
+        released = image.released.get(name, NO_EPOCH)
+        if released < newest:
+            used = _layers_behind(image, TraceName(str(sink.get("trace", ""))), released)
+            found.append(Keeper("sink", f'sink "{name}" has yet to get them', Epoch(released + 1), newest, used))
+    for failure, epoch in safe.items():
+        if epoch < newest:
+            reason = f"a recovery after loss of the {failure} would compute them anew from their input"
+            found.append(Keeper("recovery", reason, Epoch(epoch + 1), newest, _input_behind(image, sizes, epoch)))
+    return [*found, *(Keeper("reader", _read(record), until=until) for record, until in leases)]
+
+
+def _read(record: RecordNumber) -> str:
+    return f"a reader: files that records up to {record:,} name" if record else "a reader that has just begun: all files"
+
+
+def _layers_behind(image: Image, trace: TraceName, epoch: Epoch) -> Usage:
+    layers = [layer for found in image.traces.get(trace, {}).values() for layer in found if layer.upper > epoch + 1]
+    return Usage(len(layers), sum(layer.bytes for layer in layers))
+
+
+def _input_behind(image: Image, sizes: Mapping[str, int], epoch: Epoch) -> Usage:
+    """Of the input that the home keeps itself: other input is its source's."""
+    names = [name for number, opened in image.opened.items() if number > epoch for name in opened.files if name in sizes]
+    return Usage(len(names), sum(sizes[name] for name in names))
 
 
 def by_purpose(image: Image, sizes: Mapping[str, int]) -> dict[str, Usage]:

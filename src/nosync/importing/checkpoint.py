@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nosync.model.errors import Invalid
+from nosync.model.errors import LONGEST, MALFORMED, Invalid
 from nosync.model.source import Position
 
 VERSION = "v1"
@@ -44,6 +44,13 @@ def read_checkpoint(path: Path) -> Checkpoint:
     path = path.expanduser().absolute()
     if not (path / "offsets").is_dir() or not (path / "commits").is_dir():
         raise Invalid(f'"{path}" is no checkpoint of a streaming query: it has no offsets and commits', hint=HINT)
+    try:
+        return _read(path)
+    except (OSError, *MALFORMED) as error:
+        raise Invalid(f'"{path}" cannot be read: {error}'[:LONGEST], hint=HINT) from None
+
+
+def _read(path: Path) -> Checkpoint:
     batches = _numbers(path / "commits")
     if not batches:
         raise Invalid(f'no batch of "{path}" was committed', hint="There is nothing to go on from: start the flow on a new home.")

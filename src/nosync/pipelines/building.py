@@ -4,6 +4,7 @@ A dataset is built when it is first asked for, by whoever reads it: what `spark.
 "orders" of the flow. What cannot be maintained has a reason instead, and so has all that reads it: those are recomputed whole.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from pyspark.sql.types import StructType
 from nosync.bridge.catalyst import Catalyst, Java, children, kind
 from nosync.bridge.errors import JavaError, no_traces_logged, words_of
 from nosync.bridge.frames import analyzed, declared_schema
-from nosync.bridge.relations import FileRelation, Named, over_files
+from nosync.bridge.relations import FileRelation, Named, Table, over_files, over_tables
 from nosync.bridge.sessions import active
 from nosync.bridge.streams import described, is_stream, over, same_stream
 from nosync.flow.flow import Flow
@@ -34,6 +35,7 @@ from nosync.pipelines.delivering import sink_of
 from nosync.pipelines.empty_source import EmptySource
 from nosync.pipelines.paths import local
 from nosync.pipelines.reading import names_known, resolving, with_settings
+from nosync.sources.compared import ComparedTable
 from nosync.sources.files import FORMATS
 from nosync.sources.streams import name_of, stream_of
 from nosync.sources.watched import WatchedFiles
@@ -51,7 +53,7 @@ class ReadsWhole(Exception):
 class Building:
     """`reasons` say why datasets are recomputed whole; `generations` how often the streams of a table have been begun anew. `passed` are
     streaming tables that pass a source's rows on as they are: whoever reads them as a stream builds on the source, whose watermark it may
-    say.
+    say. `compared` are what datasets read that is not files.
     """
 
     project: Project
@@ -61,6 +63,8 @@ class Building:
     frames: dict[Key, DataFrame] = field(default_factory=dict)
     reasons: dict[Key, str] = field(default_factory=dict)
     passed: dict[Key, DataFrame] = field(default_factory=dict)
+    compared: dict[Key, list[str]] = field(default_factory=dict)
+    _tables: list[tuple[Table, DataFrame]] = field(default_factory=list)
     _sources: dict[str, DataFrame] = field(default_factory=dict)
     _streams: list[tuple[Java, int, DataFrame]] = field(default_factory=list)
     _under_way: list[Query] = field(default_factory=list)
@@ -177,7 +181,8 @@ class Building:
                 if not isinstance(rows, DataFrame):
                     raise Invalid(f'the flow "{query.name}" gave a {type(rows).__name__}', hint="Let it return a DataFrame.")
                 streams = self._streaming[-1] or is_stream(rows)
-                return over_files(self._catalyst, self._over_streams(rows), self._of_files), streams
+                rows = over_files(self._catalyst, self._over_streams(rows), self._of_files)
+                return over_tables(self._catalyst, rows, self._of_table), streams
         finally:
             self._streaming.pop()
             self._under_way.pop()
@@ -231,6 +236,20 @@ class Building:
             files = WatchedFiles(tuple(root for root in roots if root), found.format, found.schema, found.options)
             self._sources[said] = self.flow.source(self._source_name(found, said), files, checked=False)
         return self._sources[said]
+
+    def _of_table(self, found: Table) -> DataFrame | None:
+        """The source for anything else that a query reads in batch. Two that are called the same are told apart by their order: what one
+        has in the place of the other is no more than a difference."""
+        said = self.compared.setdefault(self._under_way[-1].target, [])
+        said += [repr(found)] if repr(found) not in said else []
+        known = next((rows for one, rows in self._tables if one.same(found)), None)
+        if known is None:
+            words = re.sub(r"\W+", "_", repr(found).replace(str(self.folder), "")).strip("_")
+            name = self._named(words[-40:], repr(found) + found.schema.json())
+            name += f".{again}" if (again := sum(repr(one) == repr(found) for one, _ in self._tables)) else ""
+            known = self.flow.source(name, ComparedTable(repr(found), found.schema, found.now), checked=False)
+            self._tables.append((found, known))
+        return known
 
     def _source_name(self, found: FileRelation, said: str) -> str:
         return self._named((found.table or Path(unquote(urlparse(found.paths[0]).path)).stem).rpartition(".")[2], said)

@@ -6,22 +6,27 @@
     DATABASE/_nosync/PIPELINE/edition-<12 digits>/_edition.json             {"tables": {TABLE: {"version", "home", "trace", "epoch"}}}
     DATABASE/_nosync/PIPELINE/tables/TABLE/<12 digits>/[COLUMN=VALUE/...]   the files of one version, named after its edition
 
-A version is never changed. A table that stays as it is keeps its version from edition to edition. The editions before the newest stay for
-those who are still reading them. DATABASE is the folder of the project's database, `spark-warehouse` by default.
+A version is never changed. A table that stays as it is keeps its version from edition to edition. The editions before the newest stay
+for those who are still reading them: three, and all that were current in the last half a minute. DATABASE
+is the folder of the project's database, `spark-warehouse` by default.
 """
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from nosync.model.errors import MALFORMED
+from nosync.model.store import is_name
 from nosync.store.lasting import point, sync, sync_tree
 
-CURRENT, RECORD, KEPT = "current", "_edition.json", 3
+CURRENT, RECORD, KEPT, KEPT_SECONDS = "current", "_edition.json", 3, 30
 PREFIX = "edition-"
+NAME = re.compile(PREFIX + "([0-9]{12})")
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,10 @@ class Published:
     home: str = ""
     trace: str = ""
     epoch: int = 0
+
+    @staticmethod
+    def of(said: Mapping[str, Any]) -> "Published":
+        return Published(int(said["version"]), str(said["home"]), str(said["trace"]), int(said["epoch"]))
 
 
 @dataclass(frozen=True)
@@ -57,15 +66,15 @@ class Editions:
         link = self.folder / CURRENT
         if not link.is_symlink():
             return Edition()
-        name = os.readlink(link)
+        link_name = os.readlink(link)
         try:
-            said = json.loads((self.folder / name / RECORD).read_text())
-            return Edition(int(name.removeprefix(PREFIX)), {table: Published(**one) for table, one in said["tables"].items()})
+            said = json.loads((self.folder / link_name / RECORD).read_text())
+            return Edition(_number(link_name), {_table(name): Published.of(one) for name, one in said["tables"].items()})
         except (OSError, *MALFORMED):
             return Edition(self._highest())
 
     def _highest(self) -> int:
-        return max((int(path.name.removeprefix(PREFIX)) for path in self.folder.glob(f"{PREFIX}*")), default=0)
+        return max((_number(path.name) for path in self.folder.glob(f"{PREFIX}*") if NAME.fullmatch(path.name)), default=0)
 
     def version(self, table: str, number: int) -> Path:
         return self.folder / "tables" / table / f"{number:012d}"
@@ -92,12 +101,31 @@ class Editions:
         sync(target)
         point(self.folder / CURRENT, target.name)
 
-    def tidy(self) -> None:
+    def tidy(self, now: float) -> None:
         """Editions that nobody can be reading any more go, and versions that are in none."""
         editions = sorted(self.folder.glob(f"{PREFIX}*"))
-        for old in editions[:-KEPT]:
-            shutil.rmtree(old, ignore_errors=True)
-        used = {(edition / table.name).resolve() for edition in editions[-KEPT:] for table in edition.iterdir() if table.is_symlink()}
+        replaced = [next_one.stat().st_mtime for next_one in editions[1:]]
+        kept = [one for one, at in zip(editions, replaced, strict=False) if at > now - KEPT_SECONDS or one in editions[-KEPT:]]
+        kept += editions[-1:]
+        for old in editions:
+            if old not in kept:
+                shutil.rmtree(old, ignore_errors=True)
+        used = {(edition / table.name).resolve() for edition in kept for table in edition.iterdir() if table.is_symlink()}
         for version in self.folder.glob("tables/*/*"):
             if version.resolve() not in used:
                 shutil.rmtree(version, ignore_errors=True)
+
+
+def _table(name: str) -> str:
+    """`ValueError` where it leads out of the folder of an edition."""
+    if not is_name(name) or "/" in name:
+        raise ValueError(f"{name!r} is no table")
+    return name
+
+
+def _number(name: str) -> int:
+    """Of the edition whose folder is called so; `ValueError` where that is none."""
+    found = NAME.fullmatch(name)
+    if found is None:
+        raise ValueError(f"{name!r} is no edition")
+    return int(found[1])

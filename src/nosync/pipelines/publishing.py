@@ -4,6 +4,7 @@ A table of Parquet files follows its view: only what the epochs since its last e
 whose view was rebuilt, is written whole. Datasets that cannot be maintained are computed by Spark from the tables of the very edition.
 """
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from nosync.bridge.sessions import active
 from nosync.history.home import Home
 from nosync.model.columns import EPOCH, TIME
 from nosync.model.errors import NotInHistory
+from nosync.model.identifiers import NO_EPOCH, Epoch
 from nosync.pipelines.building import Building, fitted
 from nosync.pipelines.catalog import TableLocation, create_view
 from nosync.pipelines.definitions import TABLES, Key, Query
@@ -44,10 +46,12 @@ class Publishing:
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     frames: dict[Key, DataFrame] = field(default_factory=dict)
     before: Edition = field(default_factory=Edition)
+    epoch: Epoch = NO_EPOCH
 
     def publish(self) -> Edition:
         """Makes the edition of the newest epoch, and shows it."""
         self.before = before = self.editions.newest()
+        self.epoch = self.home.epoch  # whatever comes meanwhile: one for all tables
         number, tables = before.number + 1, dict(before.tables or {})
         project = self.building.project
         for key in self.building.maintained():
@@ -70,7 +74,7 @@ class Publishing:
         for dataset in project.datasets.values():
             if dataset.kind == "view":
                 create_view(self.run.spark, dataset)
-        self.editions.tidy()
+        self.editions.tidy(time.time())
         return edition
 
     def _wanted(self, key: Key) -> bool:
@@ -87,7 +91,7 @@ class Publishing:
     def _maintained(self, key: Key, before: Published | None, number: int) -> Published:
         name, place = self._name(key), self.places[key]
         record = self.home.record(name)
-        now = Published(number, self.home_name, record.trace, self.home.epoch)
+        now = Published(number, self.home_name, record.trace, self.epoch)
         following = before is not None and (before.home, before.trace) == (now.home, now.trace) and key not in self.whole
         if before is not None and following and before.epoch == now.epoch:
             self.outcomes[name] = "unchanged"
@@ -106,7 +110,7 @@ class Publishing:
     def _changes(self, name: str, since: int) -> pa.Table | None:
         """What the table lacks; None where nobody can tell any more."""
         try:
-            found = self.home.changes(name, since=since or None, until=self.home.epoch)
+            found = self.home.changes(name, since=since or None, until=self.epoch)
         except NotInHistory:
             return None
         return found.drop_columns([EPOCH, TIME])
@@ -115,9 +119,9 @@ class Publishing:
         name, place = self._name(key), self.places[key]
         if place.format == "parquet":
             record = self.home.record(name)
-            write_whole(target, record.schema, self.home.batches(name), place.dataset.partition_by)
+            write_whole(target, record.schema, self.home.batches(name, at=self.epoch), place.dataset.partition_by)
         else:
-            self._save(self.run.view(name, at=self.home.epoch), place, target)
+            self._save(self.run.view(name, at=self.epoch), place, target)
 
     def _save(self, rows: DataFrame, place: TableLocation, target: Path) -> None:
         writer = rows.write.format(place.format).mode("overwrite")

@@ -57,7 +57,9 @@ class Plan:
     def _how_it_is_kept(self, key: Key) -> str:
         if key in self.building.reasons:
             return f"recomputed whole with each run: {self.building.reasons[key]}"
-        return "maintained" if self.project.datasets[key].kind in TABLES else "part of what reads it"
+        said = "maintained" if self.project.datasets[key].kind in TABLES else "part of what reads it"
+        read = self.building.compared.get(key, [])
+        return f"{said}; {', '.join(read)}, not being files, is read whole each time and compared with the rows before" if read else said
 
     @property
     def tables(self) -> list[Key]:
@@ -115,7 +117,7 @@ class Pipeline:
         home, anew = Home(self.storage.path), self.anew if first else frozenset[Key]()
         publishing = Publishing(self.plan.building, self.places, self.editions, self.run, home, self.storage.name, anew, self.only)
         edition = publishing.publish()
-        return Report(home.epoch, edition.number, publishing.outcomes, self.plan)
+        return Report(publishing.epoch, edition.number, publishing.outcomes, self.plan)
 
 
 @contextmanager

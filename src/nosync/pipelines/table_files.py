@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nosync.model.columns import DIFF
-from nosync.model.errors import Internal
+from nosync.model.columns import COUNT, DIFF
+from nosync.model.errors import Corrupt
+from nosync.sinks.formats import row_count, rows_in
 from nosync.sinks.rows import partitions, summed
 
 MOST_ROWS = 1 << 20  # of one file
 MOST_FILES = 16  # of one partition, before small ones are folded
-COUNT = "_count"
 
 
 def write_whole(target: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> None:
@@ -47,7 +47,7 @@ def write_next(before: Path, target: Path, number: int, changes: pa.Table, colum
         (target / name).mkdir(parents=True, exist_ok=True)
         _take_out(before / name, target / name, number, lost.pop(name, None))
     if any(table.num_rows for table in lost.values()):
-        raise Internal("rows are taken back from a table that has not got them", hint="Write it anew: --full-refresh-all.")
+        raise Corrupt("rows are taken back from a table that has not got them", hint="Write it anew: --full-refresh-all.")
     _write_parts(target, bare.take(np.repeat(first[come], counts[come])), columns, number)
     for name in list(parts_of(target)):
         _fold(target / name, number)
@@ -77,14 +77,14 @@ def _take_out(before: Path, target: Path, number: int, removed: pa.Table | None)
     for index, file in enumerate(sorted(before.glob("*.parquet"), reverse=True)):  # the newest rows go first
         left = None
         if removed is not None and removed.num_rows:
-            rows = pq.read_table(file, partitioning=None)
+            rows = rows_in(file)
             left, removed = _without(rows, removed)
         if left is None:
             os.link(file, target / file.name)
         elif left.num_rows:
             _write(target, f"{number:012d}-r{index:03d}", left)
     if removed is not None and removed.num_rows:
-        raise Internal("rows are taken back from a table that has not got them", hint="Write it anew: --full-refresh-all.")
+        raise Corrupt("rows are taken back from a table that has not got them", hint="Write it anew: --full-refresh-all.")
 
 
 def _without(rows: pa.Table, removed: pa.Table) -> tuple[pa.Table | None, pa.Table]:
@@ -110,9 +110,9 @@ def _fold(folder: Path, number: int) -> None:
     files = sorted(folder.glob("*.parquet"))
     if len(files) <= MOST_FILES:
         return
-    small = [file for file in files if pq.read_metadata(file).num_rows < MOST_ROWS // 4]
+    small = [file for file in files if row_count(file) < MOST_ROWS // 4]
     if len(small) > 1:
-        rows = pa.concat_tables([pq.read_table(file, partitioning=None) for file in small])
+        rows = pa.concat_tables([rows_in(file) for file in small])
         for file in small:
             file.unlink()
         for offset in range(0, max(rows.num_rows, 1), MOST_ROWS):

@@ -8,20 +8,22 @@ Partitions that an epoch does not touch are linked, not copied. The version befo
 """
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from nosync.model.columns import DIFF
-from nosync.sinks.formats import WRITERS
+from nosync.model.errors import Corrupt
+from nosync.sinks.formats import WRITERS, rows_in
 from nosync.sinks.rows import consolidated, partitions
 from nosync.store.lasting import point, sync, sync_tree
 
 CURRENT = "current"
 KEPT = 2  # versions
+VERSION = re.compile("version-[0-9]{12}")
 
 
 class Current:
@@ -51,7 +53,12 @@ class Current:
 
     def _newest(self) -> Path | None:
         link = self.folder / CURRENT
-        return self.folder / os.readlink(link) if link.is_symlink() else None
+        if not link.is_symlink():
+            return None
+        name = os.readlink(link)
+        if not VERSION.fullmatch(name) or not (self.folder / name).is_dir():
+            raise Corrupt(f'"{link}" leads to "{name}", which is no version', hint="Let it lead to the newest version beside it.")
+        return self.folder / name
 
     def _parts(self, version: Path | None) -> Iterator[str]:
         """The partitions that there are."""
@@ -65,7 +72,7 @@ class Current:
         kept = "_rows-" if self.format != "parquet" else "part-"
         old = next((before / name).glob(f"{kept}*.parquet"), None) if before is not None else None
         schema = changes.schema.remove(changes.schema.get_field_index(DIFF))
-        rows = consolidated(pq.read_table(old, partitioning=None).cast(schema) if old else schema.empty_table(), changes)
+        rows = consolidated(rows_in(old).cast(schema) if old else schema.empty_table(), changes)
         if not rows.num_rows and name:
             return
         (target / name).mkdir(parents=True, exist_ok=True)

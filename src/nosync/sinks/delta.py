@@ -20,13 +20,13 @@ from nosync.model.arguments import checked
 from nosync.model.errors import Failed, Unavailable
 from nosync.model.sink import Identity
 from nosync.sinks.delta_files import DeltaFiles
-from nosync.sinks.lake import FILE_BYTES, FOLD_AFTER, LakeSink, TableMode, checked_mode, names
+from nosync.sinks.lake import FILE_BYTES, FOLD_AFTER, LakeSink, TableMode, checked_mode, checked_pace, names
 
 
 @checked(partition_by="Pass partitionBy=.", outputMode='Pass mode="state", "changes" or "append".')
 def to_delta(
     uri: str | Path, key: str | Sequence[str] | None = None, mode: TableMode = "state", partitionBy: str | Sequence[str] = (),  # noqa: N803
-    file_bytes: int = FILE_BYTES, fold_after: int = FOLD_AFTER,
+    file_bytes: int = FILE_BYTES, fold_after: int = FOLD_AFTER, fold_every: str | None = None,
 ) -> LakeSink:  # fmt: skip
     """Keeps a Delta table equal to the query's result, precisely: an epoch is one version of the table.
 
@@ -37,7 +37,8 @@ def to_delta(
 
     `uri` is a folder, or an address of an object store (with the credentials of `remote=`). The table is made by the sink, and is its own;
     everybody may read it, optimize it and vacuum it. Files get about `file_bytes`; once `fold_after` small ones stand in a partition they
-    are folded together (0: never). Needs the extra: pip install 'nosync[delta]'.
+    are folded together (0: never), and with `fold_every="1 hour"` any two, with the first epoch after each hour of a run. Needs the extra:
+    pip install 'nosync[delta]'.
 
     >>> ns.to_delta("lake/spend", key="user").promise.guarantee
     'precise'
@@ -45,8 +46,8 @@ def to_delta(
     address = address_of(uri)
     deltalake(f'Delta table "{address}"')
     said = f'ns.to_delta("{address}", mode="{mode}")'
-    how = checked_mode("to_delta", mode, key)
-    return LakeSink(said, DeltaTarget(address), names(key), how, names(partitionBy), file_bytes, fold_after)
+    how, sizes = checked_mode("to_delta", mode, key), (file_bytes, fold_after, checked_pace("to_delta", fold_every))
+    return LakeSink(said, DeltaTarget(address), names(key), how, names(partitionBy), *sizes)
 
 
 def app(owner: Identity) -> str:
@@ -162,4 +163,5 @@ def _said(owner: Identity, run: str) -> dict[str, str]:
 
 def _history(actions: Sequence[dict[str, Any]]) -> str | None:
     """Whose version it is, if it is one of ours."""
-    return next((action["commitInfo"]["nosync"].get("history") for action in actions if "nosync" in action.get("commitInfo", {})), None)
+    said = [found for action in actions if isinstance(found := action.get("commitInfo", {}).get("nosync"), dict)]
+    return str(said[0]["history"]) if said and "history" in said[0] else None

@@ -3,7 +3,8 @@
 import base64
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -13,6 +14,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from nosync.model.errors import reading
+
 Batches = Iterable[pa.RecordBatch]
 Write = Callable[[Path, pa.Schema, Batches], None]
 
@@ -21,6 +24,28 @@ def parquet_file(path: Path, schema: pa.Schema, batches: Batches) -> None:
     with pq.ParquetWriter(path, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
+
+
+def rows_in(path: Path) -> pa.Table:
+    """The rows of a Parquet file that was written before; `Corrupt` where somebody has changed it."""
+    with _taking_apart(path), path.open("rb") as file:
+        table = pq.read_table(file, partitioning=None)
+        table.validate(full=True)
+    return table
+
+
+def row_count(path: Path) -> int:
+    with _taking_apart(path), path.open("rb") as file:
+        return int(pq.read_metadata(file).num_rows)
+
+
+@contextmanager
+def _taking_apart(path: Path) -> Iterator[None]:
+    with reading(f'"{path}"', "Restore it, or write to another folder."):
+        try:
+            yield
+        except OSError as error:  # without a number: Arrow's word for a file that is damaged
+            raise error if error.errno is not None else ValueError(str(error)) from None
 
 
 def csv_file(path: Path, schema: pa.Schema, batches: Batches) -> None:

@@ -19,7 +19,7 @@ from nosync.model.arguments import checked
 from nosync.model.errors import Failed, Invalid, Unavailable
 from nosync.model.sink import Identity
 from nosync.sinks.identity_cache import IdentityCache
-from nosync.sinks.lake import FILE_BYTES, FOLD_AFTER, LakeSink, TableMode, checked_mode, names
+from nosync.sinks.lake import FILE_BYTES, FOLD_AFTER, LakeSink, TableMode, checked_mode, checked_pace, names
 from nosync.sinks.replacing import identities
 
 
@@ -27,6 +27,7 @@ from nosync.sinks.replacing import identities
 def to_iceberg(
     catalog: str | dict[str, str], table: str, key: str | Sequence[str] | None = None, mode: TableMode = "state",
     partitionBy: str | Sequence[str] = (), file_bytes: int = FILE_BYTES, fold_after: int = FOLD_AFTER,  # noqa: N803
+    fold_every: str | None = None,
 ) -> LakeSink:  # fmt: skip
     """Keeps an Iceberg table equal to the query's result, precisely: an epoch is one snapshot of the table.
 
@@ -42,8 +43,8 @@ def to_iceberg(
         raise Invalid(f'ns.to_iceberg: "{table}" is no name of a table', hint='Pass "namespace.name".')
     target = IcebergTarget(catalog, table)
     pyiceberg("catalog", target.what)
-    how = checked_mode("to_iceberg", mode, key)
-    return LakeSink(f'ns.to_iceberg("{table}", mode="{mode}")', target, names(key), how, names(partitionBy), file_bytes, fold_after)
+    how, sizes = checked_mode("to_iceberg", mode, key), (file_bytes, fold_after, checked_pace("to_iceberg", fold_every))
+    return LakeSink(f'ns.to_iceberg("{table}", mode="{mode}")', target, names(key), how, names(partitionBy), *sizes)
 
 
 class IcebergTarget:

@@ -5,7 +5,8 @@ cannot lie in between: an epoch never arrives twice, a run that was replaced nev
 A run begins with a version of its own, which has no rows and shuts older ones out.
 """
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, get_args
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 from nosync.model.absent import connector
 from nosync.model.arguments import did_you_mean
 from nosync.model.columns import DIFF, EPOCH
+from nosync.model.duration import seconds
 from nosync.model.errors import Fenced, Invalid, Refused, Unavailable
 from nosync.model.sink import Changes, Identity, Promise
 from nosync.sinks.lake_types import table_schema
@@ -87,6 +89,10 @@ def checked_mode(function: str, mode: str, key: Any) -> TableMode:
     return mode  # type: ignore[return-value]
 
 
+def checked_pace(function: str, fold_every: str | None) -> float | None:
+    return None if fold_every is None else seconds(fold_every, f"a duration for fold_every of ns.{function}")
+
+
 def names(given: str | Sequence[str] | None) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given or ())
 
@@ -103,10 +109,13 @@ class LakeSink:
     partition_by: tuple[str, ...] = ()
     file_bytes: int = FILE_BYTES
     fold_after: int = FOLD_AFTER
+    fold_every: float | None = None  # seconds
+    clock: Callable[[], float] = field(default=time.monotonic, repr=False)
     run: str = ""
     identity: Identity | None = None
     schema: pa.Schema | None = field(default=None, repr=False)
     _ready: bool = False
+    _folded_at: float = 0.0
 
     def __repr__(self) -> str:
         return self.said
@@ -135,7 +144,7 @@ class LakeSink:
 
     def open(self, run: str, identity: Identity) -> None:
         """A store that is out of reach now is waited for with the first epoch."""
-        self.run, self.identity, self._ready = run, identity, False
+        self.run, self.identity, self._ready, self._folded_at = run, identity, False, self.clock()
         with suppress(Unavailable):
             self._claim()
 
@@ -163,10 +172,16 @@ class LakeSink:
             else:
                 removed, new = [], (written := self._added(epoch, changes) if written is None else written)
             if self.table.commit(removed, new, self._owner, self.run, epoch):
-                if self.fold_after:
-                    self.table.fold(self._owner, self.run, self.fold_after)
+                self._fold()
                 return
         raise Unavailable(f"{self.table.what}: others write so often that no version of ours gets in", hint="It is tried again.")
+
+    def _fold(self) -> None:
+        """Where many small files stand together, and where it is time wherever two do."""
+        due = self.fold_every is not None and self.clock() - self._folded_at >= self.fold_every
+        self._folded_at = self.clock() if due else self._folded_at
+        if due or self.fold_after:
+            self.table.fold(self._owner, self.run, 2 if due else self.fold_after)
 
     def _claim(self) -> None:
         """The newest version is loaded, is fit to be written upon, and is this run's to write."""

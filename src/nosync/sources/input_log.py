@@ -107,7 +107,7 @@ class InputLog:
         with failing_as(f'"{path}" could not be read'):
             content = path.read_bytes()
         with reading(f'"{path}", rows of source "{self.name}",', RESTORE):
-            return fitted(_table_in(content), arrow_schema(self.schema, f'source "{self.name}"'))
+            return fitted(_table_in(content, slice["rows"]), arrow_schema(self.schema, f'source "{self.name}"'))
 
     def read(self, spark: SparkSession, slice: Slice) -> DataFrame:
         table = self.table(slice)
@@ -145,22 +145,24 @@ class InputLog:
             self.source.trim(_inner(slice))
 
 
-def _table_in(content: bytes) -> pa.Table:
-    """The rows in bytes that somebody else may have written: no offset may lead out of them. `ValueError` where they hold no table."""
+def _table_in(content: bytes, rows: int) -> pa.Table:
+    """The rows in bytes that somebody else may have written: no offset may lead out of them. `ValueError` where they hold no such table."""
     try:
         table = pa.ipc.open_file(pa.py_buffer(content)).read_all()
     except OSError as error:  # Arrow's word for a file that is cut off
         raise ValueError(str(error)) from error
     table.validate(full=True)
+    if table.num_rows != rows:
+        raise ValueError(f"{table.num_rows} rows instead of {rows}")
     return table
 
 
 def fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows that were written under another schema: columns that are new are null, those that are gone are left out, types are cast."""
-    if (table.schema.names[:-1], table.schema.types[:-1]) == (schema.names, schema.types):
+    if (table.schema.names, table.schema.types) == ([*schema.names, DIFF], [*schema.types, pa.int64()]):
         return table
     columns = [table.column(f.name).cast(f.type) if f.name in table.schema.names else pa.nulls(len(table), f.type) for f in schema]
-    return pa.table([*columns, table.column(DIFF)], names=[*schema.names, DIFF])
+    return pa.table([*columns, table.column(DIFF).cast(pa.int64())], names=[*schema.names, DIFF])
 
 
 def _inner(slice: Slice) -> Slice:

@@ -26,6 +26,7 @@ from nosync.model.layers import Covers, LayerInfo
 from nosync.state.cover import LayerRange, layer_ranges
 
 FAN_IN = 8
+SMALL_FAN_IN = 64  # of the lowest tier: while merging is behind, each merge catches up by as much as it can
 WIDTH = 4
 FLOOR_ROWS = 1024
 
@@ -84,16 +85,17 @@ def merges_of(chosen: Iterable[Level]) -> list[tuple[HashRange, list[LayerRange]
 
 
 def plan_merge(
-    newest_cover: Sequence[R], fan_in: int = FAN_IN, width: int = WIDTH, floor_rows: int = FLOOR_ROWS
+    newest_cover: Sequence[R], fan_in: int = FAN_IN, width: int = WIDTH, floor_rows: int = FLOOR_ROWS, small_fan_in: int = SMALL_FAN_IN
 ) -> tuple[R, ...] | None:
     """Neighbours to replace by one layer for epochs [last.lower, first.upper), newest first; None when the cover is short enough.
 
-    At most `fan_in` of them. Small tiers come first, and of a long run the cheapest neighbours.
+    At most `fan_in` of them, of the lowest tier `small_fan_in`. Small tiers come first, and of a long run the cheapest neighbours.
     """
     _check_order(newest_cover)
     for run in _runs(newest_cover, width, floor_rows):
         if len(run) >= width:
-            size = min(len(run), fan_in)
+            lowest = _tier(max(layer.rows for layer in run), width, floor_rows) == 0
+            size = min(len(run), max(fan_in, small_fan_in) if lowest else fan_in)
             windows = [run[start : start + size] for start in range(len(run) - size + 1)]
             return tuple(min(windows, key=lambda window: sum(layer.rows for layer in window)))
     return None

@@ -1,11 +1,13 @@
-"""Which layers are where. There are few at any time: what nobody needs is given up."""
+"""Which layers are where. There are few at any time: what nobody needs is given up, and what must stay readable is folded into few. Only of
+traces that were rescaled every layer stays.
+"""
 
 from collections.abc import Iterable
 
 from nosync.journal.entries import Restored, RolledBack
 from nosync.journal.image import Image
-from nosync.journal.names import layer_folder
-from nosync.model.identifiers import Epoch, TraceName
+from nosync.journal.names import epoch_prefix, layer_folder
+from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName
 from nosync.model.shards import shard_ranges
 from nosync.model.store import Disk, Store
 from nosync.state.cover import pieces
@@ -43,11 +45,12 @@ def image_in_home(image: Image, home: Disk) -> Image:
     return _as_far_as(image, home, state) if coming else image
 
 
-def layers_on(store: Store, image: Image) -> list[str]:
-    """All layers on a store, named by a record or not."""
+def layers_on(store: Store, image: Image, since: Epoch = NO_EPOCH) -> list[str]:
+    """All layers on a store that begin with this epoch or later, named by a record or not."""
     declared = image.declared
     parts = {(trace, range) for trace, ranges in image.traces.items() for range in ranges}
     if declared is not None:
         names = [*declared.feeders, *map(TraceName, declared.retired)]
         parts |= {(trace, range) for trace in names for range in shard_ranges(declared.shards)}
-    return list(store.sizes_of({layer_folder(trace, range): "" for trace, range in parts}))
+    after = epoch_prefix(since) if since else ""
+    return list(store.sizes_of({layer_folder(trace, range): after for trace, range in parts}))

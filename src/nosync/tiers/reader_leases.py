@@ -17,7 +17,7 @@ from contextlib import suppress
 from nosync.journal.names import READERS, own
 from nosync.model.errors import MALFORMED, NosyncError
 from nosync.model.identifiers import NO_RECORD, RecordNumber
-from nosync.model.run import own_name
+from nosync.model.run import is_own, own_name
 from nosync.model.store import Disk
 
 SECONDS = 600.0
@@ -112,6 +112,12 @@ class Leases:
             else:
                 self.disk.delete(name)
         return min(found, default=None)
+
+
+def leases_of_others(disk: Disk, now: float) -> list[tuple[RecordNumber, float]]:
+    """The leases that readers in other processes have now: up to which record each holds what is named, and until when."""
+    found = [_facts(disk.read(name)) for name in own(disk.sizes(READERS)) if not is_own(name.rpartition("/")[2])]
+    return sorted((record, until) for record, until in found if now < until < now + LONGEST)
 
 
 def _facts(content: bytes | None) -> tuple[RecordNumber, float]:

@@ -2,7 +2,8 @@
 
 The boundary is recorded, and synced, before anything behind it is deleted. Swept is only what cannot be recorded any more: files of earlier
 runs (they can append nothing), and of this run single epochs that are computed, as far as nothing holds them (see `model.retention`).
-Whatever a newer run makes is none of our business. Called again and again: late attempts leave files late.
+Whatever a newer run makes is none of our business. Called again and again, since late attempts leave files late; from the second time on
+only what begins where the last look ended is listed. What came later than that for an earlier epoch is found by the next run.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from nosync.journal.entries import Swept
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.journal.names import LAYER
-from nosync.model.identifiers import Epoch, RecordNumber
+from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber
 from nosync.model.store import Store
 from nosync.tiers.inventory import layers_on
 
@@ -27,6 +28,7 @@ class Sweeper:
         self.journal, self.store, self.may_go, self.held = journal, store, may_go, held
         self.due: list[str] = []
         self.boundary = 0
+        self.since = NO_EPOCH
         self.deleted = 0
 
     def step(self, everywhere: int) -> bool:
@@ -46,11 +48,12 @@ class Sweeper:
         """Finds what can be swept, and records that it will be."""
         if not self.due:
             known = {layer.path for layer in image.layers()}
-            names = [name for name in layers_on(self.store, image) if name not in known]
+            names = [name for name in layers_on(self.store, image, self.since) if name not in known]
             epoch = self.may_go(image.epoch)
-            self.due = [name for name in names if sweepable(name, self.journal.generation, epoch)]
-            if self.due:
+            found = [name for name in names if sweepable(name, self.journal.generation, epoch)]
+            if found:
                 self.boundary = self.journal.append(Swept(self.journal.generation, epoch))
+            self.due, self.since = found, epoch
         return len(self.due)
 
 
