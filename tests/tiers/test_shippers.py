@@ -1,6 +1,7 @@
 """Shipping adapts: singly while it keeps up, collapsed when it is behind, shortened when it is idle; what it says is there is there."""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -244,6 +245,20 @@ def test_a_busy_stream_whose_traces_are_merged_at_different_epochs_becomes_safe_
             shipper.step()
     records.step()
     assert shipper.busy and shipper.standing(records).epoch > 40
+
+
+def test_what_stands_for_much_of_the_past_goes_though_the_stream_never_rests(journal: Journal, remote: Objects) -> None:
+    shipper = LayerShipper(journal, journal.disk, remote, patience=0.0, clock=lambda: 0.0)
+    compute(journal, 1, 2, 3, 4)
+    folded = replace(made(journal, "v", 1, 5), versions=4, path="layers/v/0-f/1-5-1.0-4.arrow")
+    journal.disk.replace(folded.path, b"x")
+    shipper.wanted = {folded.path: folded}
+    for epoch in range(5, 25):  # there is always one more that waits
+        compute(journal, epoch)
+        shipper.step()
+        if folded.path in shipper.uploaded:
+            return
+    pytest.fail("it has waited for a rest")
 
 
 def made(journal: Journal, trace: str, lower: int, upper: int) -> LayerInfo:

@@ -5,8 +5,9 @@ Neither this nor `RecordShipper` waits for the other: what is readable there is 
 Shipping adapts to load. A stream that rests between its epochs leaves time for each one's layers. While epochs follow each other closely,
 layers wait, `patience` seconds at most: then the one layer into which the merger has collapsed them goes in their place, with fewer bytes
 and fewer objects. Each round has a `goal`, the newest epoch when it begins, and nothing goes that crosses it: so its state can be read once
-all before it is there. Traces are merged at epochs of their own; without a goal there might be no epoch at which all can be read. When the
-stream rests, merged layers are shipped that shorten what a recovery would have to fetch, until that fits `recover_within`.
+all before it is there. Traces are merged at epochs of their own; without a goal there might be no epoch at which all can be read. Between
+rounds go layers of the past that stand for many others (`wanted`): until they are there, nothing can be given up. When the stream rests,
+merged layers are shipped that shorten what a recovery would have to fetch, until that fits `recover_within`.
 """
 
 import time
@@ -74,6 +75,7 @@ class LayerShipper:
         self.objects, self.bytes, self.plain_bytes = 0, 0, 0
         self.damaged = False
         self.goal = NO_EPOCH
+        self.past: Mapping[str, LayerInfo] = {}  # what was wanted when the round began goes before the next one
 
     def lose(self, name: str) -> None:
         """A layer that was there is there no more: what else stands for it is looked for anew."""
@@ -241,7 +243,10 @@ class LayerShipper:
         if self._may_wait(waiting[0]):
             return None
         if waiting[0].lower > self.goal:  # all up to there has come
-            self.goal = self.journal.computed_by(self.number)
+            past = next((one for path, one in self.past.items() if path in self.wanted and path not in self.uploaded), None)
+            if past is not None and not self.is_coming(past):
+                return past
+            self.goal, self.past = self.journal.computed_by(self.number), dict(self.wanted)
         known, others = self._known(*part)
         before, beyond = ([layer for layer in known if (layer.upper > self.goal + 1) == later] for later in (False, True))
         return self._at_hand(collapsing(waiting, before, self.uploaded, [*others, *beyond]))
