@@ -11,7 +11,9 @@ from nosync.journal.entries import Computed, Opened
 from nosync.journal.journal import Journal
 from nosync.journal.names import OPENINGS, RECORDS, ROLLUPS, SEGMENTS, TAKEN
 from nosync.journal.rolling import Roller
+from nosync.model.compaction import DEFAULT, Compaction
 from nosync.model.errors import Fenced
+from nosync.model.estimate import LEAST_RECORDS
 from nosync.model.run import Runner
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
@@ -67,6 +69,14 @@ class Rolling:
 @pytest.fixture
 def remote() -> Objects:
     return open_remote(f"memory://{uuid4().hex}")
+
+
+@pytest.mark.parametrize(("knobs", "rolls"), [(Compaction(1 << 30), False), (Compaction(1000), True), (DEFAULT, False)])
+def test_a_closed_segment_is_rolled_up_before_there_are_many_records(tmp_path: Path, knobs: Compaction, rolls: bool) -> None:
+    rolling = Rolling(tmp_path, every=1024)
+    rolling.roller.knobs = knobs
+    rolling.compute(1, 2 * LEAST_RECORDS)
+    assert rolling.roller.step(0) == rolls
 
 
 def test_the_past_is_synced_before_the_rollup_and_this_before_a_record_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,15 @@
-"""A flow that keeps little of its past, for some forty epochs: few files are left, and what is kept is what batch says of it."""
+"""A flow that keeps little of its past, for some forty epochs, with a window and a sink: few files are left, neither handles nor threads
+grow, and what is kept is what batch says of it.
+"""
 
+import os
 import random
 import shutil
+import threading
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -19,6 +25,7 @@ from nosync.duties.merging import Merger, due_folds, due_merges
 from nosync.journal.entries import Keeping, Merged
 from nosync.journal.image import Image
 from nosync.journal.pins import pin
+from nosync.model.compaction import DEFAULT, Compaction
 from nosync.model.identifiers import NO_EPOCH, Epoch
 from nosync.model.ladder import ladder_of
 from nosync.model.layers import LayerInfo
@@ -33,9 +40,16 @@ from nosync.testing.rows import difference
 from tests.cli.test_keep import at_rest
 from tests.metamorphic import checksums
 
-SCHEMAS = {"a": "k int, d int", "b": "k int, u string"}
-QUERIES = {"sums": "select k, count(*) n, sum(d) d from a group by k", "joined": "select a.k, a.d, b.u from a join b on a.k = b.k"}
+SCHEMAS = {"a": "k int, d int", "b": "k int, u string", "c": "at timestamp, v int"}
+QUERIES = {
+    "sums": "select k, count(*) n, sum(d) d from a group by k",
+    "joined": "select a.k, a.d, b.u from a join b on a.k = b.k",
+    "windows": "select window(at, '1 minute').start w, sum(v) v from c group by window(at, '1 minute')",
+}
+BEGIN = datetime(2026, 5, 1, tzinfo=UTC)
+KNOBS = Compaction(2000, 3.0, 0.2)  # from the second start on
 EPOCHS, KEPT, PINNED, MOST_FILES = 40, 5, 7, 24
+MOST_MORE = 8  # handles and threads than after the second time that all was tidied up
 MOST_MAPPED = 170  # layers of this home, by this process: those that it has, and those that went since it last looked
 
 
@@ -46,7 +60,8 @@ def history() -> list[Change]:
         gone = chance.sample(alive, len(alive) // 4)
         added = [(chance.randint(1, 6), epoch * 10 + number) for number in range(3)]
         alive = [row for row in alive if row not in gone] + added
-        found.append(Change({"a": added, "b": [(chance.randint(1, 6), f"u{epoch}")]}, {"a": gone} if gone else {}))
+        times = [(BEGIN + timedelta(seconds=20 * epoch + second), second) for second in range(2)]
+        found.append(Change({"a": added, "b": [(chance.randint(1, 6), f"u{epoch}")], "c": times}, {"a": gone} if gone else {}))
     return found
 
 
@@ -61,14 +76,18 @@ class Place:
     def __init__(self, spark: SparkSession, home: Path) -> None:
         self.home, self.changes, self.tables = home, history(), Tables(spark, SCHEMAS, history())
         self.flow = ns.Flow("few files", spark)
-        self.sources = {name: ns.memory(schema, removals=True) for name, schema in SCHEMAS.items()}
+        self.sources = {name: ns.memory(schema, removals=name != "c") for name, schema in SCHEMAS.items()}
         for name, source in self.sources.items():
-            self.flow.source(name, source, checked=False)
+            self.flow.source(name, source, checked=False, watermark=("at", "10 seconds") if name == "c" else None)
         for name, query in QUERIES.items():
             self.flow.sql(f"create view {name} as {query}")
+        self.flow.sink("out", self.flow.sql("select k, n from sums"), ns.parquet(home.parent / "out"))
+        self.flow.sink("calls", self.flow.sql("select w, v from windows"), ns.foreachEpoch(lambda changes, epoch: None))
+        self.taken = list[tuple[int, int]]()  # file handles and threads of this process
+        self.knobs = DEFAULT
 
     def start(self) -> Stepping:
-        stepping = begin(self.flow.program(), self.home, 2).recover()
+        stepping = begin(replace(self.flow.program(), compaction=self.knobs), self.home, 2).recover()
         stepping.upkeep.look_for_orphans()
         stepping.merger = Idle(str(self.home), "few files", stepping.run)
         return stepping
@@ -93,8 +112,9 @@ class Place:
                 pass
             image, last = stepping.image, stepping.upkeep.may_go(stepping.image.epoch)
             parts = [(trace, held) for trace, written in image.traces.items() for held in pieces(written)]
-            orders = [*chain(*due_merges(image)[:1]), *due_folds(image, last, parts)]
+            orders = [*chain(*due_merges(image, knobs=self.knobs)[:1]), *due_folds(image, last, parts, self.knobs)]
             if not orders:
+                self.taken.append((len(os.listdir("/proc/self/fd")), threading.active_count()))
                 return
             for order in orders:
                 layer = LayerInfo.from_json(carry_out(str(self.home), "few files", stepping.run, order))
@@ -125,6 +145,7 @@ def place(quick: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iter
     assert not difference(place.batch_at(24).answer("sums"), view.to_arrow())
     stepping.close()
     del reader, view
+    place.knobs = KNOBS  # which changes no answer
     stepping = place.start()
     place.feed(stepping, range(36, EPOCHS + 1))
     place.tidy(stepping)
@@ -169,11 +190,20 @@ def test_bytes_and_open_files_are_bounded_too(place: Place) -> None:
     assert len(mapped) <= MOST_MAPPED, f"{len(mapped)} layers are mapped"
 
 
+def test_neither_handles_nor_threads_grow_with_epochs(place: Place) -> None:
+    early, late = place.taken[1], place.taken[-1]
+    assert all(after <= before + MOST_MORE for before, after in zip(early, late, strict=True)), place.taken
+
+
+def test_all_sinks_have_got_every_epoch(place: Place) -> None:
+    assert ns.open(place.home).image.released == {"out": EPOCHS, "calls": EPOCHS}
+
+
 def test_a_home_at_rest_is_compacted_by_hand(place: Place, tmp_path: Path) -> None:
     home = tmp_path / "home"
     shutil.copytree(place.home, home, ignore=shutil.ignore_patterns("readers"))
     before = len(LocalDisk(home).sizes("layers"))
-    for command in (["keep", str(home), "2"], ["pin", str(home), "seven", "--drop"], ["compact", str(home)]):
+    for command in (["keep", str(home), "2"], ["pin", str(home), "seven", "--drop"], ["compact", str(home), "--dirty-ratio", "0.05"]):
         at_rest(home)
         result = CliRunner().invoke(main, command)
         assert result.exit_code == 0, result.output

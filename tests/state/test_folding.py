@@ -12,6 +12,7 @@ from nosync.duties.merge_worker import carry_out
 from nosync.duties.merging import due_folds, due_merges
 from nosync.journal.entries import Computed, GivenUp, Merged, Opened, Thinned
 from nosync.journal.image import Image
+from nosync.model.compaction import DEFAULT, Ages, Compaction
 from nosync.model.hash_range import ALL_HASHES
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import LayerInfo
@@ -32,6 +33,8 @@ State = dict[int, int]
 
 class History:
     """One range of one trace, its files, and its state as of every epoch."""
+
+    knobs = DEFAULT
 
     def __init__(self, home: Path, kind: str, seed: int) -> None:
         self.home, self.kind, self.random = home, kind, np.random.default_rng(seed)
@@ -72,7 +75,7 @@ class History:
     def work(self, last: int) -> None:
         """Merges and folds some of what is due; gives up what nobody needs."""
         parts = [PART] if TRACE in self.image.traces else []
-        orders = [*chain(*due_merges(self.image)[:1]), *due_folds(self.image, Epoch(last), parts)]
+        orders = [*chain(*due_merges(self.image, knobs=self.knobs)[:1]), *due_folds(self.image, Epoch(last), parts, self.knobs)]
         for order in orders:
             if self.random.random() < 0.8:
                 self.apply(Merged(LayerInfo.from_json(carry_out(str(self.home), "f", "1.aa", order))))
@@ -140,6 +143,44 @@ def test_every_kept_epoch_reads_as_it_was(tmp_path: Path, kind: str, seed: int) 
     history.give_up(history.image.epoch)
     history.check(spans)
     assert len(history.image.layers()) <= 25
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", ["upserts", "diffs"])
+def test_whatever_the_knobs_say_every_kept_epoch_reads_as_it_was(tmp_path: Path, kind: str, seed: int) -> None:
+    history = History(tmp_path, kind, seed)
+    for epoch in range(1, 41):
+        if epoch % 10 == 1:  # they may change at any time
+            size, age = (int(history.random.integers(500, 20_000)), None) if history.random.random() < 0.5 else (None, 1.0 + epoch % 7)
+            history.knobs = Compaction(size, age, float(history.random.choice([0.01, 0.33, 0.66])))
+        history.epoch()
+        if epoch % 8 == 0:
+            history.thin(epoch)
+        history.work(epoch)
+    history.check([])
+
+
+def test_a_smaller_dirty_ratio_keeps_fewer_rows(tmp_path: Path) -> None:
+    rows = {0.01: 0, 0.66: 0}  # summed over epochs
+    for ratio in rows:
+        history = History(tmp_path / str(ratio), "upserts", 5)
+        history.knobs = Compaction(None, 1.0, ratio)
+        for _ in range(30):
+            history.epoch()
+            while orders := [order for found in due_merges(history.image, knobs=history.knobs)[:1] for order in found]:
+                for order in orders:
+                    history.apply(Merged(LayerInfo.from_json(carry_out(str(history.home), "f", "1.aa", order))))
+            rows[ratio] += sum(layer.rows for layer in history.image.newest_layers())
+    assert rows[0.01] < rows[0.66]
+
+
+def test_leaf_layers_are_folded_once_their_segment_is_closed() -> None:
+    leaves = tuple(LayerInfo(TRACE, ALL_HASHES, epoch, epoch + 1, "upserts", f"{epoch}", 9, 100, "") for epoch in range(1, LEAVES + 1))
+    some, ages = Chain(None, (), leaves[:3], (), Epoch(1)), Ages({1: 10.0, 2: 11.0, 3: 12.0}, Epoch(3))
+    assert plan_fold(some, Kept()) is None and plan_fold(Chain(None, (), leaves, (), Epoch(1)), Kept()) is not None
+    for knobs, folds in ((Compaction(300), True), (Compaction(301), False), (Compaction(None, 2.0), True), (Compaction(None, 2.1), False)):
+        assert (plan_fold(some, Kept(), knobs, ages) is not None) == folds, knobs
+    assert plan_fold(Chain(None, (), leaves, (), Epoch(1)), Kept(), Compaction(1 << 30), ages) is None
 
 
 def test_a_part_is_refused_where_an_epoch_is_not_kept() -> None:

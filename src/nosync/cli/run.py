@@ -12,8 +12,10 @@ from rich.console import Console
 
 from nosync.cli.display import Display, Lines, LiveTable, Quiet, Saying, Tally
 from nosync.cli.following import follow
+from nosync.cli.knobs import knobs
 from nosync.cli.program import load_flow
 from nosync.cli.recovering import RecoveryDisplay
+from nosync.model.compaction import Knobs, compaction_of
 from nosync.observe.news import is_progress
 from nosync.runtime.change import CHOICES
 from nosync.runtime.durability import durability_of
@@ -41,12 +43,14 @@ def _shards(context: click.Context, option: click.Parameter, said: str | None) -
 @click.option(
     "--on-change", type=click.Choice(CHOICES), default="refuse", show_default=True, help="What becomes of state whose query has changed."
 )
+@knobs
 @click.option("--standby", is_flag=True, help="Wait, ready, until the run that leads is no more; then go on in its place.")
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per epoch on stdout.")
 def run(
     file: Path, home: Path, shards: int | str | None, available_now: bool, trigger: str | None, latency: str | None,
     remote: str | None, recover_within: str | None, on_change: str, standby: bool, quiet: bool, as_json: bool,
+    compaction: Knobs,
 ) -> None:  # fmt: skip
     """Run the variable `flow` of FLOW.py. Ctrl-C stops after the current epoch; a second one at once.
 
@@ -60,11 +64,13 @@ def run(
         raise click.UsageError("--available-now, --trigger and --latency exclude each other.")
     options: dict[str, Any] = {"home": str(home), "remote": remote, "recover_within": recover_within, "on_change": on_change}
     options |= {"standby": True} if standby else {}
+    options |= {"compaction": compaction} if compaction else {}
     options |= {"shards": shards} if shards is not None else {}
     options |= {"trigger": "availableNow"} if available_now else {"trigger": trigger} if trigger is not None else {}
     options |= {"trigger": {"latency": latency}} if latency is not None else {}
     trigger_of(options.get("trigger"))  # what is wrong with them is said before Spark starts
     durability_of(remote, recover_within, 1)
+    compaction_of(compaction)
     screen = Console(highlight=False)
     display: Display = Quiet() if quiet else LiveTable(screen) if screen.is_terminal and not as_json else Lines(as_json)
     with _saying(display):

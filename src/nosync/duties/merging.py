@@ -11,11 +11,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import dropwhile
+from itertools import accumulate, dropwhile
 from queue import Empty, SimpleQueue
 from typing import IO, Any, TypeVar
 
 from nosync.journal.image import Image
+from nosync.model.compaction import DEFAULT, Ages, Compaction
 from nosync.model.errors import Corrupt, Unavailable
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName
@@ -26,7 +27,7 @@ from nosync.model.watermark import Expiry
 from nosync.recovery.suspicion import START_AGAIN
 from nosync.state.cover import LayerRange, is_rescaled, pieces
 from nosync.state.folding import chain_of, plan_fold
-from nosync.state.spine import WIDTH, Level, levels, merges_of, plan_merge
+from nosync.state.spine import WIDTH, Level, levels, merges_of, plan_cleaning, plan_merge
 from nosync.tiers.background import close_pipes, spawn
 
 Expiries = Mapping[TraceName, Expiry]
@@ -47,9 +48,9 @@ class Merger:
 
     def __init__(
         self, home: str, flow: str, run: str, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES,
-        is_coming: IsComing | None = None,
+        is_coming: IsComing | None = None, knobs: Compaction = DEFAULT,
     ) -> None:  # fmt: skip
-        self._unmerged, self._due = unmerged, DueMerges(unmerged, expiries, is_coming)
+        self._unmerged, self._due, self._knobs = unmerged, DueMerges(unmerged, expiries, is_coming, knobs), knobs
         self._arguments = (home, flow, run)
         self._done: SimpleQueue[str] = SimpleQueue()
         self._process: subprocess.Popen[str] | None = None
@@ -100,7 +101,7 @@ class Merger:
         if self._busy:
             return
         orders = [order for group in self._due.orders(image, AT_ONCE, SMALL_AT_ONCE) for order in group]
-        folds = due_folds(image, last, self._changed_parts(image))
+        folds = due_folds(image, last, self._changed_parts(image), self._knobs)
         orders += at_once(folds, AT_ONCE, SMALL_AT_ONCE, lambda fold: sum(layer["rows"] for layer in fold["layers"]))
         if orders:
             self._busy = len(orders)
@@ -115,7 +116,7 @@ class Merger:
         changed = {trace: number for trace, number in numbers.items() if self._counted.get(trace) != number}
         counts = {(trace, held): len(layers) for trace in changed for held, layers in pieces(image.traces[trace]).items()}
         for part, count in sorted(counts.items(), key=lambda item: -item[1]):
-            if abs(count - self._looked.get(part, 0)) >= FEW:
+            if abs(count - self._looked.get(part, 0)) >= (1 if self._knobs.by_segment else FEW):
                 yield part
                 self._looked[part] = count
         self._counted |= changed  # whoever stops before is told of the others the next time
@@ -188,8 +189,10 @@ class DueMerges:
     """
 
     def __init__(
-        self, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES, is_coming: IsComing | None = None
-    ) -> None:
+        self, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES, is_coming: IsComing | None = None,
+        knobs: Compaction = DEFAULT,
+    ) -> None:  # fmt: skip
+        self._knobs = knobs
         self._unmerged, self._expiries, self._is_coming = unmerged, expiries, is_coming
         self._known: _Known = {}
         self._shards = 0
@@ -215,7 +218,7 @@ class DueMerges:
         if before is not None and before[0] is covers and is_coming is None:
             return before
         there = covers if is_coming is None else {held: _arrived(layers, is_coming) for held, layers in covers.items()}
-        return covers, list(_due_in(image, there)) if trace not in self._unmerged else []
+        return covers, list(_due_in(image, there, self._knobs)) if trace not in self._unmerged else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,21 +236,32 @@ class _Due:
 _Known = dict[TraceName, tuple[Covers, list[_Due]]]
 
 
-def _due_in(image: Image, covers: Covers) -> Iterator[_Due]:
+def _due_in(image: Image, covers: Covers, knobs: Compaction) -> Iterator[_Due]:
     for shard in _shards(image, covers):
-        if len(covers.get(shard, ())) < WIDTH and shard in covers:
+        if len(covers.get(shard, ())) < (WIDTH if knobs.dirty_ratio is None else 2) and shard in covers:
             continue  # too short, seen at a glance
         known = levels(covers, shard)
-        chosen = plan_merge(known)
+        chosen = plan_merge(known) or plan_cleaning(_closed(known, image, knobs), knobs)
         if chosen and merges_of(chosen):
             yield _Due(len(known), chosen, chosen[-1] == known[-1])
 
 
+def _closed(known: Sequence[Level], image: Image, knobs: Compaction) -> Sequence[Level]:
+    """Without the segment that is written now, where the knobs say what that is."""
+    if not knobs.by_segment or knobs.dirty_ratio is None:
+        return known
+    sizes = accumulate(sum(layer.bytes for layer, _ in level.ranges) for level in known)
+    ages = Ages(image.times, image.epoch)
+    of_age = dropwhile(lambda one: not knobs.closes(one[1], ages.of(one[0].lower)), zip(known, sizes, strict=True))
+    return [level for level, _ in of_age]
+
+
 def due_merges(
-    image: Image, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES, is_coming: IsComing | None = None
-) -> list[list[Order]]:
+    image: Image, unmerged: frozenset[TraceName] = frozenset(), expiries: Expiries = NO_EXPIRIES, is_coming: IsComing | None = None,
+    knobs: Compaction = DEFAULT,
+) -> list[list[Order]]:  # fmt: skip
     """All that there are, looked for once."""
-    return DueMerges(unmerged, expiries, is_coming).orders(image)
+    return DueMerges(unmerged, expiries, is_coming, knobs).orders(image)
 
 
 def _arrived(layers: Sequence[LayerInfo], is_coming: IsComing) -> tuple[LayerInfo, ...]:
@@ -260,7 +274,7 @@ def _merges(image: Image, chosen: Sequence[Level], bottom: bool, expiry: Expiry 
     return [_order(held, ranges) | {"bottom": bottom, "expired": expired} for held, ranges in merges_of(chosen)]
 
 
-def due_folds(image: Image, last: Epoch, parts: Iterable[TraceRange]) -> Iterator[Order]:
+def due_folds(image: Image, last: Epoch, parts: Iterable[TraceRange], knobs: Compaction = DEFAULT) -> Iterator[Order]:
     """What keeps the past in few files, of each of these ranges of traces one order at most. What was rescaled stays as it is: nothing of
     it is given up (see `compacting`).
     """
@@ -269,7 +283,7 @@ def due_folds(image: Image, last: Epoch, parts: Iterable[TraceRange]) -> Iterato
             continue
         first = image.begun[trace].epoch if trace in image.begun else FIRST
         layers = pieces(image.traces[trace])[held]
-        fold = plan_fold(chain_of(layers, image.kept, last, first), image.kept)
+        fold = plan_fold(chain_of(layers, image.kept, last, first), image.kept, knobs, Ages(image.times, image.epoch))
         if fold is not None:
             among, since = image.kept.between(fold.lower, Epoch(fold.upper - 2))
             kept = {"among": among, "since": since, "blind": fold.blind, "bottom": fold.bottom}

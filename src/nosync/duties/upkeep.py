@@ -18,6 +18,7 @@ from nosync.journal.entries import Reached, Thinned
 from nosync.journal.journal import Journal
 from nosync.journal.rolling import ROLL_RECORDS, Roller
 from nosync.journal.taken import MarksOf
+from nosync.model.compaction import DEFAULT, Compaction
 from nosync.model.errors import OutcomeUnknown, Unavailable
 from nosync.model.estimate import LEAST_RECORDS, PACE, Effort, Estimate, Meter, Pace, allowance, seconds_for
 from nosync.model.identifiers import NO_EPOCH, NO_RECORD, Epoch, RecordNumber
@@ -69,6 +70,7 @@ class Upkeep:
         stood_by: Callable[[], bool] = lambda: False,
         verify: Callable[[LayerInfo], bool] = lambda layer: True,
         arrivals: Arrivals | None = None,
+        knobs: Compaction = DEFAULT,
     ) -> None:
         self.arrivals = arrivals
         self.clock, self.now, self.retention, self.stood_by = clock, now, retention, stood_by
@@ -79,7 +81,7 @@ class Upkeep:
         self.releaser = Releaser(journal, sinks, outlet, policy, self.standings, now, arrive)
         self.trimmer = Trimmer(journal, sources, self.may_go, self.standings, trim_batch)
         self.roll_records = roll_records
-        self.roller = Roller(journal, disk, remote, roll_records, marks_of or {})
+        self.roller = Roller(journal, disk, remote, roll_records, marks_of or {}, knobs=knobs)
         self.looked = journal.image.epoch
         self.reported = journal.image.reached.get("site", 0)
         self.troubles = troubles or Troubles()

@@ -19,7 +19,7 @@ from nosync.compile.refusal import check_analyzed
 from nosync.flow import actions, watermarks
 from nosync.flow.declared import of_changes, of_rows
 from nosync.flow.functions import functions_of
-from nosync.flow.in_use import IN_USE, check_first_use
+from nosync.flow.in_use import IN_USE, check_first_use, check_may_start
 from nosync.flow.listeners import all_listeners
 from nosync.flow.names import asked, check_free, created_view
 from nosync.flow.outputs import check_fits, check_no_cycle, check_output, check_preview, check_view
@@ -32,14 +32,14 @@ from nosync.history.home import open as open_home
 from nosync.model.absent import public
 from nosync.model.arguments import checked
 from nosync.model.bound import BoundSource, bound
+from nosync.model.compaction import Knobs, compaction_of
 from nosync.model.connectors import check_abilities, check_source
-from nosync.model.errors import Conflict, Invalid
+from nosync.model.errors import Invalid
 from nosync.model.events import Listener, Listening, listening
 from nosync.model.ladder import Keep, ladder_of
 from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.quoting import check_name
 from nosync.model.safety import Release
-from nosync.model.scaling import FIXED, FOLLOW
 from nosync.model.sink import BoundSink, Promise, Sink, bound_sink
 from nosync.model.source import Source
 from nosync.observe.drawing import drawn, write_drawing
@@ -50,7 +50,7 @@ from nosync.runtime.change import OnChange, OtherSettings
 from nosync.runtime.comparison import compare
 from nosync.runtime.durability import durability_of
 from nosync.runtime.program import Program
-from nosync.runtime.rescaling import check_shards
+from nosync.runtime.rescaling import scaling_of
 from nosync.runtime.run import Run
 from nosync.runtime.trigger import Given, pace_of, trigger_of
 from nosync.sources.change_log import ChangeLog, reading_of
@@ -291,6 +291,7 @@ class Flow:
         on_change: OnChange = "refuse",
         on_other_settings: OtherSettings = "refuse",
         keep: Keep | None = None,
+        compaction: Knobs | None = None,
         standby: bool = False,
         quiet: bool = False,
         metrics_port: int | None = None,
@@ -309,7 +310,8 @@ class Flow:
 
         `keep` says as of which epochs state stays readable: "all", the last so many epochs (100), a duration ("7 days"), or a ladder, by
         age: {"10 minutes": "every epoch", "1 day": "1 minute", "30 days": "1 hour"}, which is what a new home begins with. Without it a
-        home goes on with what it has. What was given up once does not come back.
+        home goes on with what it has. What was given up once does not come back. `compaction` says when old layers are put together, as in
+        Kafka and Samza: {"segment size": "64 MiB", "segment age": "1 minute", "dirty ratio": 0.33}. It needs none, and changes no answer.
 
         `on_other_settings="accept"` goes on where something else has changed that answers depend on: Spark's settings of time zones, ANSI
         mode, parsing and the like, or the versions of Spark, Java and Python.
@@ -324,20 +326,17 @@ class Flow:
         """
         if not self._sources:
             raise Invalid(f'flow "{self.name}" has no source', hint="Add one with flow.source(...).")
-        scaling, shards = (FOLLOW, None) if shards == "auto" else (FIXED, shards)
-        if shards is not None:
-            check_shards(shards)
-        if self._run is not None and self._run.isActive:
-            raise Conflict(f'flow "{self.name}" is already running', hint="Stop that run first, or declare another flow for another home.")
+        scaling, number = scaling_of(shards)
+        check_may_start(self.name, self._run)
         durability = durability_of(remote, recover_within, max_unshipped_bytes, standby)
         check_words(home, on_change, on_other_settings)
         check_no_cycle(self._sources, self._sinks, home)
-        ladder = None if keep is None else ladder_of(keep)
+        ladder, knobs = None if keep is None else ladder_of(keep), compaction_of(compaction)
         program = replace(self.program(), on_other_settings=on_other_settings, policy=durability.policy, keep=ladder, scaling=scaling)
         wanted = trigger_of(trigger)
         with IN_USE.by(self.name, self._given) as use, all_listeners(self.name, self._listeners, quiet, metrics_port) as listeners:
-            program = replace(program, listeners=listeners)
-            self._run = use.run = Run(program, Path(home).expanduser(), shards, wanted, durability, on_change)
+            program = replace(program, compaction=knobs, listeners=listeners)
+            self._run = use.run = Run(program, Path(home).expanduser(), number, wanted, durability, on_change)
         return self._run
 
     def program(self) -> Program:

@@ -35,6 +35,12 @@ class Use:
         return self.starting or (self.run is not None and self.run.isActive)
 
 
+def check_may_start(flow: str, run: Running | None) -> None:
+    """A flow has one run at a time."""
+    if run is not None and run.isActive:
+        raise Conflict(f'flow "{flow}" is already running', hint="Stop that run first, or declare another flow for another home.")
+
+
 class InUse:
     """All uses in this process. Those that have ended are forgotten with the next one."""
 

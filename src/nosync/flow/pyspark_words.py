@@ -59,6 +59,7 @@ START_WORDS = {
     **dict.fromkeys(("resume", "restart", "recover", "restore"), "Leave it out: a run goes on where the one before stopped."),
     "port": "Pass metrics_port=, for Prometheus.",
     "retention": 'Pass keep="7 days".',
+    **dict.fromkeys(("segment_age", "segment_size", "dirty_ratio"), 'Pass compaction={"dirty ratio": 0.33}.'),
     "trigger": TRIGGER,
     "checkpointLocation": "Pass home=: the folder of the flow's state.",
     "checkpoint": "Pass home=: the folder of the flow's state.",

@@ -14,6 +14,8 @@ from nosync.journal.names import RECORDS, numbers_in, openings_name, own, rollup
 from nosync.journal.past import TieredReader
 from nosync.journal.record import pack, pack_openings
 from nosync.journal.taken import MarksOf, next_tile
+from nosync.model.compaction import DEFAULT, Compaction
+from nosync.model.estimate import LEAST_RECORDS
 from nosync.model.identifiers import RecordNumber
 from nosync.model.store import Disk, Remote, Store
 
@@ -30,6 +32,7 @@ class Roller:
     every: int = ROLL_RECORDS
     marks_of: MarksOf = field(default_factory=dict)
     candidate: Rollup | None = None
+    knobs: Compaction = DEFAULT
 
     def step(self, everywhere: int) -> bool:
         if self.candidate is None:
@@ -44,12 +47,21 @@ class Roller:
     def _choose(self) -> bool:
         journal = self.journal
         with journal.lock:
-            if journal.number - journal.base < self.every:
+            if not self._is_full():
                 return False
             image = journal.image.copy()
             image.forget_past(image.epoch + 1)
             self.candidate = Rollup(journal.number, journal.digest, journal.origin, image)
             return True
+
+    def _is_full(self) -> bool:
+        """Whether the records since the last roll-up are a closed segment. A few are never rolled up: that takes time as well."""
+        journal, opened = self.journal, self.journal.image.opened
+        count = journal.number - journal.base
+        if count >= self.every or count < LEAST_RECORDS or not self.knobs.by_segment or not opened:
+            return count >= self.every
+        age = opened[max(opened)].at - opened[min(opened)].at
+        return self.knobs.closes(journal.recent.record_bytes_after(journal.base), age)
 
     def _roll(self, rollup: Rollup) -> None:
         records = [record for record in self.journal.after(self.journal.base) if record.number <= rollup.number]

@@ -10,6 +10,7 @@ from nosync.duties.merging import Merger
 from nosync.duties.upkeep import Duty, Upkeep
 from nosync.journal.entries import Merged
 from nosync.journal.journal import Journal
+from nosync.model.compaction import DEFAULT, Compaction
 from nosync.model.errors import Internal
 from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.layers import LayerInfo
@@ -29,7 +30,7 @@ class NoOutlet:
         raise Internal(f'epochs {first} to {last} were delivered to sink "{sink}" at rest')
 
 
-def compact(journal: Journal, home: Path) -> int:
+def compact(journal: Journal, home: Path, knobs: Compaction = DEFAULT) -> int:
     """Merges, folds and thins what is due, gives up what no tier needs, and deletes it. Says how many files wait for readers to end.
 
     Whatever lies in the home is synced, shipped and claimed as it is: all of it must be whole (see `recovery.restore.check_whole`).
@@ -39,9 +40,9 @@ def compact(journal: Journal, home: Path) -> int:
         return 0
     sinks = {name: Terms(sink.get("release", "safe")) for name, sink in declared.sinks.items()}
     policy, whole = policy_named(declared.policy), partial(is_whole, home)
-    upkeep = Upkeep(journal, LocalDisk(home), journal.remote, sinks, NoOutlet(), {}, policy=policy, verify=whole)
+    upkeep = Upkeep(journal, LocalDisk(home), journal.remote, sinks, NoOutlet(), {}, policy=policy, verify=whole, knobs=knobs)
     unmerged = frozenset(TraceName(sink["trace"]) for sink in declared.sinks.values() if "trace" in sink)
-    merger = Merger(str(home), declared.flow, journal.run, unmerged)
+    merger = Merger(str(home), declared.flow, journal.run, unmerged, knobs=knobs)
     duties = [duty for name, duty in upkeep.duties().items() if not name.startswith("sink ")]
     try:
         upkeep.look_for_orphans()

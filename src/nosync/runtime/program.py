@@ -20,6 +20,7 @@ from nosync.journal.entries import Declared
 from nosync.journal.image import Begun
 from nosync.journal.taken import MarksOf
 from nosync.model.bound import BoundSource
+from nosync.model.compaction import DEFAULT, Compaction
 from nosync.model.events import Listening
 from nosync.model.identifiers import TraceName
 from nosync.model.ladder import Ladder
@@ -38,9 +39,9 @@ from nosync.spark.settings import settings_of
 @dataclass(frozen=True)
 class Program:
     """A declared flow. `functions` maps the names of Python functions to the views that call them. `on_other_settings`: whether it goes on
-    where answers may come out differently than before. `keep`: which epochs it keeps, None for as before; `policy`: how its
-    state is protected; `scaling`: how many shards it shall have; `listeners` hear what its runs do. `queries` are those of its views, over
-    placeholders that `leaves` know by number. `formerly`: what the flow was called before.
+    where answers may come out differently than before. `keep`: which epochs it keeps, None for as before; `compaction`: when old layers are
+    put together; `policy`: how its state is protected; `scaling`: how many shards it shall have; `listeners` hear what its runs do.
+    `queries` are those of its views, over placeholders that `leaves` know by number. `formerly`: what the flow was called before.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Program:
     sinks: dict[str, BoundSink] = field(default_factory=dict)
     on_other_settings: OtherSettings = "refuse"
     keep: Ladder | None = None
+    compaction: Compaction = DEFAULT
     policy: Policy = LOG_STRUCTURED
     scaling: Scaling = FIXED
     listeners: tuple[Listening, ...] = ()

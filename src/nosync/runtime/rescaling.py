@@ -7,12 +7,13 @@ been computed by the old shards, the next one reads slices of what they left. Me
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import Literal
 
 from nosync.journal.entries import Rescaled
 from nosync.journal.journal import Journal
 from nosync.model.errors import Conflict, Invalid
 from nosync.model.identifiers import Epoch
-from nosync.model.scaling import WINDOW, Load, Scaling
+from nosync.model.scaling import FIXED, FOLLOW, WINDOW, Load, Scaling
 from nosync.model.shards import POSSIBLE_SHARDS
 from nosync.spark.engine import SparkEngine
 
@@ -20,6 +21,15 @@ from nosync.spark.engine import SparkEngine
 def check_shards(shards: int) -> None:
     if isinstance(shards, bool) or not isinstance(shards, int) or shards not in POSSIBLE_SHARDS:
         raise Invalid(f"shards={shards!r} is not possible", hint=f"Pass a number from 1 to {POSSIBLE_SHARDS[-1]:,}.")
+
+
+def scaling_of(shards: int | Literal["auto"] | None) -> tuple[Scaling, int | None]:
+    """Reads what `flow.start` was given: a rule, and a number to begin with."""
+    if shards == "auto":
+        return FOLLOW, None
+    if shards is not None:
+        check_shards(shards)
+    return FIXED, shards
 
 
 def rescale(journal: Journal, shards: int, at: float) -> Epoch:

@@ -78,9 +78,12 @@ class Stepping:
             self.journal, self.disk, self.remote, sinks, self.outlet, trims, policy=program.policy, trim_batch=TRIM_BATCH,
             uploader=self.uploader, marks_of=marks_of(program.sources), troubles=self.troubles, now=self.clock,
             stood_by=self.stood_by, verify=partial(is_whole, self.home), arrivals=self.arrivals,
+            knobs=program.compaction,
         )  # fmt: skip
         coming = self.arrivals.is_coming if self.arrivals is not None else None
-        self.merger = Merger(str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks), expiries(graph), coming)
+        self.merger = Merger(
+            str(self.home), program.name, self.journal.run, frozenset(program.shape().sinks), expiries(graph), coming, program.compaction
+        )  # fmt: skip
         self.mending: Mending | None = None
         if self.arrivals is not None:
             self.mending = Mending(

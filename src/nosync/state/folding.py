@@ -9,13 +9,15 @@ as of every kept epoch can be read. It consists of
 
 *Steps* are merged layers that begin with the trace and end where a versioned layer does: reading a later epoch starts there instead of at
 the base. One is kept where so much lies between it and the one before that reading that would cost as much as reading it. Merging goes on
-as for the newest state (see `spine`), but not across a step; and a versioned layer is written anew when `DIRTY` of its versions are not
-kept any more. The base moves by itself: once the kept epochs have moved on, a step takes its place.
+as for the newest state (see `spine`), but not across a step; and a versioned layer is written anew when half of its versions are not
+kept any more. (Knobs may say otherwise, and when leaf layers are folded: see `model.compaction`.) The base moves by itself: once the kept
+epochs have moved on, a step takes its place.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from nosync.model.compaction import DEFAULT, NO_AGES, Ages, Compaction
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import LayerInfo
 from nosync.model.retention import FIRST, Kept
@@ -23,9 +25,8 @@ from nosync.state.cover import at_bottom, cover, has_updates, known_updates, sta
 from nosync.state.leaves import leaf_layers, within
 from nosync.state.spine import plan_merge
 
-LEAVES = 8  # leaf layers that are folded together
+LEAVES = 8  # leaf layers that are folded together, unless the knobs say when
 MOST_LEAVES = 64
-DIRTY = 0.5
 FEW_VERSIONS = 4  # are not worth writing anew
 SHARE = 4  # a step has at least that part of all rows of the chain between it and the one before
 
@@ -87,9 +88,9 @@ def _steps(chain: Sequence[LayerInfo], bottoms: Iterable[LayerInfo], begin: Epoc
             begin = bottom.upper
 
 
-def plan_fold(chain: Chain, kept: Kept) -> Fold | None:
+def plan_fold(chain: Chain, kept: Kept, knobs: Compaction = DEFAULT, ages: Ages = NO_AGES) -> Fold | None:
     """What to write next for the chain; None while it is short enough."""
-    if len(chain.leaves) >= LEAVES:
+    if _is_closed(chain.leaves, knobs, ages):
         ends = [step.upper for step in chain.steps if step.upper > chain.leaves[0].lower]
         chosen = [leaf for leaf in chain.leaves if leaf.upper <= min([*ends, chain.leaves[-1].upper])][:MOST_LEAVES]
         if chosen[-1].upper <= chain.folded + 1:  # a file of one epoch that no record names yet is swept, as one of an attempt that failed
@@ -99,8 +100,15 @@ def plan_fold(chain: Chain, kept: Kept) -> Fold | None:
         layers = plan_merge(part[::-1])
         if layers:
             return _fold(layers[::-1], layers[-1].lower, layers[0].upper, kept)
-    dirty = next((layer for layer in chain.versioned if _is_dirty(layer, kept)), None)
+    dirty = next((layer for layer in chain.versioned if _is_dirty(layer, kept, knobs.dirty)), None)
     return _fold([dirty], dirty.lower, dirty.upper, kept) if dirty else None
+
+
+def _is_closed(leaves: Sequence[LayerInfo], knobs: Compaction, ages: Ages) -> bool:
+    """Whether the leaf layers are folded. One is as good as a versioned layer; many are folded whatever the knobs say."""
+    if not knobs.by_segment or len(leaves) >= MOST_LEAVES:
+        return len(leaves) >= LEAVES
+    return len(leaves) > 1 and knobs.closes(sum(leaf.bytes for leaf in leaves), ages.of(leaves[0].lower))
 
 
 def _fold(layers: Sequence[LayerInfo], lower: Epoch, upper: Epoch, kept: Kept, bottom: bool = False) -> Fold:
@@ -121,9 +129,9 @@ def _between_steps(chain: Chain) -> list[list[LayerInfo]]:
     return parts
 
 
-def _is_dirty(layer: LayerInfo, kept: Kept) -> bool:
+def _is_dirty(layer: LayerInfo, kept: Kept, ratio: float) -> bool:
     left = kept.count(layer.lower, Epoch(layer.upper - 2)) + 1
-    return layer.versions >= FEW_VERSIONS and left <= (1 - DIRTY) * layer.versions
+    return layer.versions >= FEW_VERSIONS and left <= (1 - ratio) * layer.versions
 
 
 def needed(known: Sequence[LayerInfo], kept: Kept, last: Epoch, first: Epoch = FIRST, there: Sequence[LayerInfo] | None = None) -> set[str]:

@@ -12,6 +12,8 @@ Bounds, for n rows in the largest layer of the cover, once nothing is left to me
   of at least n / width rows lie above it.
 Layers below width * floor_rows rows share the lowest tier: merging them costs a few file openings whatever they hold, so keeping them
 few is worth more than rewriting them seldom.
+
+A dirty ratio that was set (`model.compaction`) has the oldest layers merged earlier: `plan_cleaning`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,6 +21,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol, TypeVar
 
+from nosync.model.compaction import Compaction
 from nosync.model.errors import Internal
 from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch
@@ -99,6 +102,12 @@ def plan_merge(
             windows = [run[start : start + size] for start in range(len(run) - size + 1)]
             return tuple(min(windows, key=lambda window: sum(layer.rows for layer in window)))
     return None
+
+
+def plan_cleaning(newest_cover: Sequence[R], knobs: Compaction) -> tuple[R, ...] | None:
+    """The oldest of a cover, where newer layers have so many of its rows that the knobs call it dirty."""
+    rows = [layer.rows for layer in newest_cover]
+    return tuple(newest_cover[-FAN_IN:]) if len(rows) > 1 and knobs.is_dirty(sum(rows[:-1]), sum(rows)) else None
 
 
 def longest_cover(rows: int, width: int = WIDTH, floor_rows: int = FLOOR_ROWS) -> int:
