@@ -2,10 +2,12 @@
 
 import os
 import socket
+from dataclasses import replace
 
 import pytest
 
 from nosync.model import run
+from nosync.model.footprint import Footprint
 from nosync.model.run import has_ended, this_boot
 from nosync.model.safety import Problem, Standing
 from nosync.model.sizes import size_of
@@ -15,6 +17,7 @@ from nosync.model.status import Live, Recovery, Trouble
 def test_what_a_run_says_of_itself_comes_back_as_it_was() -> None:
     tiers = (Standing("host", 7, 3, 10, 2, 20), Standing("site", 5, 2, 30, 1, 40, Problem("no route", 12.0)))
     live = Live("2.ab", "running", "Processing", tiers, {"out": 3}, (Trouble("layers", 4, "no route", 13.0, 12.0),), Recovery("x", 1, 2))
+    live = replace(live, footprint=Footprint(1 << 30, 6, 3, 2, 1 << 20, 17, 5, ("2026-05-01T00:00:00+00:00", 9)))
     assert Live.from_bytes(live.to_bytes()) == live
 
 
@@ -34,6 +37,13 @@ def test_what_is_no_status_says_nothing(content: bytes | None) -> None:
 )
 def test_recovery_in_words(recovery: Recovery, words: str) -> None:
     assert str(recovery) == words
+
+
+def test_a_footprint_in_words() -> None:
+    assert str(Footprint(1 << 30, 6, 3 << 20, 2 << 20, 1 << 30, 1_017)) == (
+        "1.0 GiB in 6 processes, JVM heap 2.0 MiB live, 3.0 MiB used of 1.0 GiB, 1,017 files"
+    )
+    assert str(Footprint(files=3)) == "3 files"
 
 
 def test_a_part_of_few_bytes_is_reported_in_bytes() -> None:

@@ -11,6 +11,7 @@ from nosync.cli.output import console, grid, listed, print_json, size
 from nosync.history.home import Home
 from nosync.history.home import open as open_home
 from nosync.history.status import ENDED, STATUS
+from nosync.model.footprint import Footprint
 
 
 @click.command(short_help="How a flow stands, since when, and by whom.")
@@ -89,6 +90,7 @@ FACTS = {
     "keep": "keeps",
     "keptEpochs": "epochs that can be read",
     "givesUp": "gives up next",
+    "footprint": "this run takes",
     "layers": "layers",
     "neededBytes": "newest state",
     "historyBytes": "history",
@@ -111,6 +113,7 @@ MEANINGS = {
     "rejected": "rows that did not fit: nosync show HOME SOURCE.rejected",
     "skipped": "input left out for good: nosync skip",
     "keep": "as of which epochs the views can be read: nosync keep HOME",
+    "footprint": "memory (PSS) and files, measured every ten seconds",
     "inputBytes": "rows that their source cannot give again",
     "spaceAmplification": "bytes on disk for each byte of the newest state: the rest is history",
 }
@@ -128,6 +131,8 @@ def _in_words(key: str, value: Any) -> str:
             return _estimated(value) if value else ""
         case "startedBy":
             return f"process {value['process']} on {value['host']} at {_written(value['at'])}" if value else "nobody"
+        case "footprint":
+            return str(Footprint.from_json(value)) if value else ""
         case "standbys":
             return ", ".join(f"process {one['process']} on {one['host']}" for one in value)
         case "tiers":

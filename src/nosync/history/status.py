@@ -35,7 +35,7 @@ def read_live(store: Store, image: Image) -> Live:
         said = Live(started.run, "starting", "Starting")
     if said.phase not in ENDED and has_ended(started.process, started.host, started.boot):
         words = f"Interrupted: process {started.process} on {started.host} ended without stopping"
-        return replace(said, phase="interrupted", message=words, recovery=None)
+        return replace(said, phase="interrupted", message=words, recovery=None, footprint=None)
     return said
 
 
@@ -81,14 +81,19 @@ def status_of(image: Image, safe: Mapping[str, int], live: Live, input_bytes: in
         input_bytes=input_bytes,
         keep=image.keep or "all",
         kept_epochs=image.kept.count(FIRST, image.epoch),
+        footprint=live.footprint,
         gives_up=_gives_up(image, time.time() if now is None else now),
     )
 
 
 def _gives_up(image: Image, now: float) -> tuple[str, int] | None:
+    return next_loss(image.keep, image.epoch, image.times, image.pins, now)
+
+
+def next_loss(keep: str, newest: Epoch, times: Mapping[Epoch, float], pins: Mapping[str, Epoch], now: float) -> tuple[str, int] | None:
     """When the ladder gives up how many epochs next."""
-    times = {epoch: at for epoch, at in image.times.items() if epoch <= image.epoch}
-    found = ladder_of(image.keep).next_loss(image.epoch, times, now, pin_holds(image.pins)) if image.keep and times else None
+    known = {epoch: at for epoch, at in times.items() if epoch <= newest}
+    found = ladder_of(keep).next_loss(newest, known, now, pin_holds(pins)) if keep and known else None
     return (datetime.fromtimestamp(found[0], UTC).isoformat(timespec="seconds"), found[1]) if found else None
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from nosync.model.errors import MALFORMED
 from nosync.model.estimate import Effort, Estimate, Pace
+from nosync.model.footprint import Footprint
 from nosync.model.lease import Standby
 from nosync.model.safety import Standing
 from nosync.model.sizes import size_of
@@ -76,6 +77,7 @@ class Live:
     estimate: Estimate | None = None
     standbys: tuple[Standby, ...] = ()
     next_at: Mapping[str, float] = field(default_factory=dict)
+    footprint: Footprint | None = None
 
     def to_bytes(self) -> bytes:
         return json.dumps(asdict(self), separators=(",", ":")).encode()
@@ -88,10 +90,11 @@ class Live:
             tiers = tuple(Standing.from_json(tier) for tier in facts.pop("tiers"))
             troubles = tuple(Trouble(**trouble) for trouble in facts.pop("troubles"))
             recovery, estimate = facts.pop("recovery"), facts.pop("estimate")
-            standbys = tuple(Standby(**one) for one in facts.pop("standbys"))
+            standbys, footprint = tuple(Standby(**one) for one in facts.pop("standbys")), facts.pop("footprint", None)
             return Live(
                 **facts, tiers=tiers, troubles=troubles, recovery=Recovery(**recovery) if recovery else None,
                 estimate=_estimate(estimate) if estimate else None, standbys=standbys,
+                footprint=Footprint.from_json(footprint) if footprint else None,
             )  # fmt: skip
         except MALFORMED:
             return None
@@ -105,7 +108,8 @@ def _estimate(facts: dict[str, Any]) -> Estimate:
 class Status:
     """How a flow stands. `safe` is by kind of failure the newest epoch that survives it; `opened` the newest epoch that has its input;
     `bytes` are all layers, `needed_bytes` those of the newest state, the others are history; `input_bytes` what is kept of input that
-    cannot be read again. `keep` is the ladder, `gives_up` when it will give up how many epochs next, if age decides that. `started_by`
+    cannot be read again. `keep` is the ladder, `gives_up` when it will give up how many epochs next, if age decides that. `footprint`
+    is what the run takes, measured now and then. `started_by`
     says who runs it, or ran it last. `next_deliveries`: when sinks with a pace of their own are served next. `skipped` is
     input that was set aside (`nosync skip`), by source.
     """
@@ -136,6 +140,7 @@ class Status:
     keep: str = "all"
     kept_epochs: int = 0
     gives_up: tuple[str, int] | None = None
+    footprint: Footprint | None = None
 
     @property
     def problems(self) -> dict[str, str]:

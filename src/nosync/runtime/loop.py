@@ -16,6 +16,7 @@ from nosync.model.events import Event, Kind
 from nosync.model.progress import Progress
 from nosync.model.status import Live, Phase, Recovery
 from nosync.observe.news import PROGRESS, logger
+from nosync.runtime.footprint import Footprints
 from nosync.runtime.joining import Joining
 from nosync.runtime.listening import Listeners
 from nosync.runtime.opener import Opener
@@ -69,7 +70,8 @@ class Loop:
         self.announced = all(source.on_arrival is not None for source in starting.program.sources.values())
         self.error: NosyncError | None = None
         self.listeners = Listeners(starting.program.name, starting.program.listeners)
-        self.reporter = Reporter(self.live, starting.journal, starting.disk, starting.troubles)
+        self.footprints = Footprints(starting.program.spark, starting.journal, starting.disk)
+        self.reporter = Reporter(self.live, self._measure, starting.journal, starting.disk, starting.troubles)
         self.thread = threading.Thread(target=self._run, name=f"nosync {starting.program.name}", daemon=True)
         self.thread.start()
 
@@ -82,8 +84,17 @@ class Loop:
         joining = self.joining
         recovery = joining.progress if joining is not None else self.recovery
         message = f"{self.message}; {recovery}" if joining is not None and self.phase == "running" else self.message
-        facts = self.phase, message, tiers, sinks, troubles, recovery, estimate, standbys, next_at
+        facts = self.phase, message, tiers, sinks, troubles, recovery, estimate, standbys, next_at, self.footprints.last
         return Live(self.starting.run, *facts)
+
+    def _measure(self) -> None:
+        """What the run takes, once it computes epochs."""
+        if self.stepping is not None and self.active:
+            try:
+                self.footprints.measure(self.starting.clock())
+            except NosyncError as error:
+                self.starting.troubles.met("footprint", error)
+            self.stepping.footprint = self.footprints.last
 
     @property
     def joining(self) -> Joining | None:

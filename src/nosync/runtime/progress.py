@@ -7,6 +7,7 @@ from typing import Any
 
 from nosync.duties.upkeep import Upkeep
 from nosync.journal.image import Image
+from nosync.model.footprint import Footprint
 from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.layers import Covers
 from nosync.model.progress import Progress
@@ -16,11 +17,11 @@ from nosync.spark.receipts import Receipt
 
 def progress(
     step: Step, millis: dict[str, int], image: Image, run: str, upkeep: Upkeep, delays: Mapping[str, int], since: float,
-    lags: Mapping[str, Mapping[str, int]], newest_bytes: int,
+    lags: Mapping[str, Mapping[str, int]], newest_bytes: int, footprint: Footprint | None = None,
 ) -> Progress:
     """One epoch: input, time, state, and how far it is from being safe. `delays`: those of sources with a watermark, in microseconds;
     `since`: when the epoch before was opened, in seconds since 1970, or 0. `lags`: what sources have by partition that no epoch has taken.
-    `newest_bytes`: those of the newest state.
+    `newest_bytes`: those of the newest state. `footprint`: as it was last measured, which is not done each epoch.
     """
     opened, rows, rejected = step.opened, step.outcome.rows, step.outcome.rejected
     total = sum(rows.values())
@@ -47,7 +48,8 @@ def progress(
         "lateRows": sum(step.outcome.late.values()),
         "eventTime": _event_time(image, opened.epoch, delays),
         "stateOperators": _traces(step.outcome.receipts, step.outcome.late, image),
-        "storage": _storage(image, newest_bytes),
+        "storage": _storage(image, newest_bytes, footprint),
+        "memory": _memory(footprint),
         "safe": upkeep.safe(),
         "tiers": upkeep.report(),
         "sinks": [{"description": name, "epoch": epoch} for name, epoch in upkeep.releaser.delivered.items()],
@@ -72,11 +74,23 @@ class NewestBytes:
         return covers, sum({layer.path: layer.bytes for found in covers.values() for layer in found}.values())
 
 
-def _storage(image: Image, newest: int) -> dict[str, Any]:
-    """Layers, and their bytes by what they are for. `status` says more."""
+def _storage(image: Image, newest: int, footprint: Footprint | None) -> dict[str, Any]:
+    """Layers, and their bytes by what they are for; files of all kinds, the input log, and what the ladder gives up next, as measured."""
     whole = sum(image.kept_bytes.values())
     amplification = round(whole / newest, 2) if newest else 1.0
-    return {"layers": image.kept_layers, "newestBytes": newest, "historyBytes": whole - newest, "spaceAmplification": amplification}
+    found = {"layers": image.kept_layers, "newestBytes": newest, "historyBytes": whole - newest, "spaceAmplification": amplification}
+    if footprint is None:
+        return found
+    gives_up = {"at": footprint.gives_up[0], "epochs": footprint.gives_up[1]} if footprint.gives_up else None
+    return found | {"files": footprint.files, "inputBytes": footprint.input_bytes, "givesUpNext": gives_up}
+
+
+def _memory(footprint: Footprint | None) -> dict[str, int]:
+    """Of all processes of the run (PSS), and of the JVM's heap, as measured."""
+    if footprint is None:
+        return {}
+    heap = {"heapUsedBytes": footprint.heap_used, "heapLiveBytes": footprint.heap_live, "heapMaxBytes": footprint.heap_most}
+    return {"processBytes": footprint.process_bytes, **heap}
 
 
 def _event_time(image: Image, epoch: Epoch, delays: Mapping[str, int]) -> dict[str, dict[str, str]]:

@@ -16,9 +16,10 @@ SECONDS = 0.5
 
 
 class Reporter:
-    """A thread that writes what `live` says."""
+    """A thread that writes what `live` says, and has it measured before."""
 
-    def __init__(self, live: Callable[[], Live], journal: Journal, disk: Disk, troubles: Troubles) -> None:
+    def __init__(self, live: Callable[[], Live], measure: Callable[[], None], journal: Journal, disk: Disk, troubles: Troubles) -> None:
+        self._measure = measure
         self._live, self._journal, self._disk, self._troubles = live, journal, disk, troubles
         self._stopping = threading.Event()
         self._written: Live | None = None
@@ -28,6 +29,7 @@ class Reporter:
     def _run(self) -> None:
         self._write()
         while not self._stopping.wait(SECONDS):
+            self._measure()
             self._write()
 
     def _write(self) -> None:

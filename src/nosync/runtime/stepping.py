@@ -19,6 +19,7 @@ from nosync.journal.entries import Merged
 from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.model.errors import Unavailable
+from nosync.model.footprint import Footprint
 from nosync.model.identifiers import NO_EPOCH, NO_RECORD
 from nosync.model.layers import Covers, LayerInfo
 from nosync.model.places import Sharing
@@ -95,6 +96,7 @@ class Stepping:
             self.upkeep.keeps_all, self.rescaling.held = True, "what is new in the program gets its past"
         self._merge_from, self._merged_at = 0.0, NOTHING_MERGED  # in that state there was nothing to merge
         self._opened_at, self._newest_bytes = 0.0, NewestBytes()
+        self.footprint: Footprint | None = None  # as it was last measured
         self.slices: dict[str, Slice] = {}
 
     @property
@@ -142,7 +144,8 @@ class Stepping:
         delays = {name: source.delay for name, source in self.program.graph.sources.items() if source.delay is not None}
         since, self._opened_at = self._opened_at, step.opened.at
         lags = {name: found for name in step.opened.slices if (found := self.program.sources[name].lag())}
-        return progress(step, millis, self.image, self.run, self.upkeep, delays, since, lags, self._newest_bytes.of(self.image))
+        newest = self._newest_bytes.of(self.image)
+        return progress(step, millis, self.image, self.run, self.upkeep, delays, since, lags, newest, self.footprint)
 
     def _join(self) -> None:
         """What was added to the program takes part in the next epoch, if it has its past by now."""
