@@ -14,6 +14,8 @@ CLUSTER_ARGS ?=
 SCALE ?= 0.01
 EVENTS ?= 200000
 SEEDS ?= 100
+MINUTES ?= 30
+SOAK_ARGS ?=
 RANDOM_SQL_ARGS ?=
 NEXMARK_ARGS ?=
 TPCH_ARGS ?=
@@ -24,7 +26,7 @@ SPARK ?=
 REV ?= HEAD
 MUTATE_ARGS ?=
 
-.PHONY: help setup demo shop test check docs simulate crash-test cluster-test servers connector-servers test-servers test-connectors test-pipelines bench bench-against bench-pipelines bench-small bench-durability bench-connectors bench-lakes bench-history bench-latency bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
+.PHONY: help setup demo shop test check docs simulate crash-test cluster-test servers connector-servers test-servers test-connectors test-pipelines bench bench-against bench-pipelines bench-small bench-durability bench-connectors bench-lakes bench-history bench-study soak bench-latency bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -95,7 +97,13 @@ bench-small: $(READY) ## what an epoch of 1,000 rows costs, beside Spark's micro
 bench-durability: $(READY) ## what durability costs and how soon a flow is back (BENCH_ARGS=--quick for a smoke run)
 	@$(VENV)/bin/python -m bench.durability $(BENCH_ARGS)
 
-bench-history: $(READY) ## what looking back costs: look-ups, old views, rescaling (BENCH_ARGS="--keys 1000000" for less)
+soak: $(READY) ## a flow at full speed, killed now and then, watched for half an hour: what grows? (MINUTES=5, SOAK_ARGS="--kills 0")
+	@$(VENV)/bin/python -m bench.soak --minutes $(MINUTES) $(SOAK_ARGS)
+
+bench-study: $(READY) ## size of the log and time to restore, by dirty ratio and segment age (BENCH_ARGS="--epochs 60" for less)
+	@$(VENV)/bin/python -m bench.study $(BENCH_ARGS)
+
+bench-history: $(READY) ## what looking back costs: look-ups, old views, rescaling, compaction, a long past (BENCH_ARGS="--keys 1000000" for less)
 	@$(VENV)/bin/python -m bench.history $(BENCH_ARGS)
 
 bench-connectors: $(READY) ## Kafka to Kafka beside Structured Streaming, PostgreSQL beside COPY (BENCH_ARGS="--only latency --rounds 1")

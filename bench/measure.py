@@ -131,12 +131,17 @@ def _sample(pid: int, used: dict[int, float]) -> tuple[int, int]:
                 continue
             times = process.cpu_times()
             used[process.pid] = times.user + times.system
-            sizes = dict(line.split(":") for line in Path(f"/proc/{process.pid}/smaps_rollup").read_text().splitlines()[1:])
+            memory = memory_of(process.pid)
         except (psutil.Error, OSError):
             continue
-        pss += int(sizes["Pss"].split()[0]) * 1024
-        anonymous += int(sizes["Pss_Anon"].split()[0]) * 1024
+        pss, anonymous = pss + memory[0], anonymous + memory[1]
     return pss, anonymous
+
+
+def memory_of(pid: int) -> tuple[int, int]:
+    """PSS of one process, and its anonymous part."""
+    sizes = dict(line.split(":") for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:])
+    return int(sizes["Pss"].split()[0]) * 1024, int(sizes["Pss_Anon"].split()[0]) * 1024
 
 
 def _tree(pid: int) -> list[psutil.Process]:

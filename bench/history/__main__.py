@@ -1,4 +1,4 @@
-"""`python -m bench.history`: what it costs to look back, and to rescale.
+"""`python -m bench.history`: what it costs to look back, to rescale, to compact, and to open what has a long past.
 
 Look-ups by key as of random epochs, and whole views, old against newest, need no Spark: they run over a home that was written layer by
 layer. Rescaling runs a flow: epochs of one size, 2 shards, then 8, then 3; the first epoch after each is set against the ordinary ones.
@@ -21,11 +21,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import nosync as ns
+from bench.history.aged import opened_after
+from bench.history.compaction import on_and_off
 from bench.history.made import make
+from bench.inputs import plain
 from bench.session import open_session
 
 ORDINARY = 8
-BOUNDS = {"look-up p50, ms": 50.0, "old view / newest": 1.3, "next epoch / ordinary, 2 to 8": 2.0, "next epoch / ordinary, 8 to 3": 2.0}
+BOUNDS = {
+    "look-up p50, ms": 50.0,
+    "old view / newest": 1.3,
+    "next epoch / ordinary, 2 to 8": 2.0,
+    "next epoch / ordinary, 8 to 3": 2.0,
+    "p95 on / off": 1.2,
+    "opening, s": 1.0,
+}
 
 
 def _milliseconds(call: Callable[[], Any]) -> float:
@@ -93,7 +103,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.history")
     parser.add_argument("--keys", type=int, default=10_000_000)
     parser.add_argument("--epochs", type=int, default=1_000)
-    parser.add_argument("--only", choices=("look-ups", "views", "rescaling"))
+    parser.add_argument("--only", choices=("look-ups", "views", "rescaling", "compaction", "opening"))
+    parser.add_argument("--opened-epochs", type=int, default=1_000_000)
     parser.add_argument("--work", type=Path, default=Path("build/bench-history"))
     given = parser.parse_args()
     shutil.rmtree(given.work, ignore_errors=True)
@@ -101,6 +112,8 @@ def main() -> None:
         "look-ups": lambda folder: look_ups(folder, given.keys, given.epochs),
         "views": lambda folder: whole_views(folder, given.keys // 10, max(20, given.epochs // 10)),
         "rescaling": lambda folder: rescaling(folder, given.keys, max(1000, given.keys // 100)),
+        "compaction": lambda folder: on_and_off(folder, plain(folder / "in", given.epochs // 4, given.keys // 500, given.keys // 100)),
+        "opening": lambda folder: opened_after(folder / "home", given.opened_epochs),
     }
     for name, case in cases.items():
         if given.only in (None, name):

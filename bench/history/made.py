@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
 from nosync.duties.merge_worker import merge
-from nosync.duties.merging import next_merges
+from nosync.duties.merging import due_merges
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Computed, Declared, Merged, Opened
 from nosync.journal.journal import Journal
@@ -40,7 +41,7 @@ def make(home: Path, keys: int, epochs: int, touched: int) -> None:
         counts[chosen] += 1
         journal.append(Opened(epoch, float(epoch), {}))
         journal.append(Computed(epoch, tuple(_layers(home, journal.run, epoch, chosen, counts[chosen])), {}, {}))
-        for order in next_merges(journal.image):
+        for order in chain(*due_merges(journal.image)[:1]):
             journal.append(Merged(merge(str(home), "made", journal.run, order)))
         roller.step(journal.number)
 
