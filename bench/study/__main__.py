@@ -46,20 +46,20 @@ from nosync.store.objects import open_remote
 RATIOS, AGES = (0.01, 0.33, 0.66), (0.1, 1.0)
 EPOCH_SECONDS = 0.1
 SCHEMA = "room int, t double, at timestamp"
-KEYS, WINDOW, LATENESS = 200, "10 seconds", "1 second"
+KEYS, LATENESS = 200, "200 milliseconds"
 PLACES = ("layers", "journal/records", "journal/rollups")  # journal/segments are the past of the journal, which no restore reads
 RESTORES = 3
 
 
-def accumulating(events: DataFrame) -> DataFrame:
+def accumulating(events: DataFrame, window: str) -> DataFrame:
     """One value a window and key."""
-    sums = events.groupBy(F.window("at", WINDOW).alias("w"), "room").agg(F.sum("t").alias("t"), F.count("*").alias("n"))
+    sums = events.groupBy(F.window("at", window).alias("w"), "room").agg(F.sum("t").alias("t"), F.count("*").alias("n"))
     return sums.select("w.start", "room", "t", "n")
 
 
-def retaining(events: DataFrame) -> DataFrame:
+def retaining(events: DataFrame, window: str) -> DataFrame:
     """All rows of a window: their middle cannot be kept up to date without them."""
-    middles = events.groupBy(F.window("at", WINDOW).alias("w"), "room").agg(F.percentile("t", 0.5).alias("t"))
+    middles = events.groupBy(F.window("at", window).alias("w"), "room").agg(F.percentile("t", 0.5).alias("t"))
     return middles.select("w.start", "room", "t")
 
 
@@ -79,6 +79,7 @@ class Studied:
 
     spark: SparkSession
     kind: str
+    window: str
     knobs: Compaction
     folder: Path
     now: float = 1_767_225_600.0
@@ -92,7 +93,7 @@ class Studied:
     def begun(self, home: Path) -> Stepping:
         flow, source = ns.Flow("study", self.spark), self.source if home.name == "home" else ns.memory(SCHEMA)
         events = flow.source("events", source, watermark=("at", LATENESS))
-        flow.view("windows", KINDS[self.kind](events), emit="final")
+        flow.view("windows", KINDS[self.kind](events, self.window), emit="final")
         policy = LogStructured(patience_seconds=0.0)
         program = replace(flow.program(), keep=ladder_of(1), compaction=self.knobs, policy=policy)
         stepping = begin(program, home, 1, self.remote, clock=lambda: self.now).recover()
@@ -143,10 +144,10 @@ class Studied:
         return time.perf_counter() - begun
 
 
-def study(spark: SparkSession, folder: Path, kind: str, ratio: float, age: float, epochs: int, rows: int) -> dict[str, Any]:
+def study(spark: SparkSession, folder: Path, kind: str, window: str, ratio: float, age: float, epochs: int, rows: int) -> dict[str, Any]:
     """One run, and what it showed after its first third."""
     folder.mkdir(parents=True)
-    studied = Studied(spark, kind, Compaction(None, age, ratio), folder)
+    studied = Studied(spark, kind, window, Compaction(None, age, ratio), folder)
     studied.run(epochs, rows)
     settled = studied.sizes[epochs // 3 :]
     seconds = [studied.restored() for _ in range(RESTORES)]
@@ -178,6 +179,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.study")
     parser.add_argument("--epochs", type=int, default=600)
     parser.add_argument("--rows", type=int, default=500, help="an epoch")
+    parser.add_argument("--window", default="10 seconds")
     parser.add_argument("--work", type=Path, default=Path("build/bench-study"))
     parser.add_argument("--results", type=Path, default=Path("bench/results"))
     given = parser.parse_args()
@@ -188,7 +190,7 @@ def main() -> None:
     for kind in KINDS:
         for age in AGES:
             for ratio in RATIOS:
-                found.append(study(spark, work / f"{kind}-{age}-{ratio}", kind, ratio, age, given.epochs, given.rows))
+                found.append(study(spark, work / f"{kind}-{age}-{ratio}", kind, given.window, ratio, age, given.epochs, given.rows))
                 print(json.dumps({name: value for name, value in found[-1].items() if name != "sizes"}), flush=True)
     given.results.mkdir(parents=True, exist_ok=True)
     (given.results / "study.json").write_text(json.dumps(found))

@@ -72,11 +72,13 @@ class History:
         facts: dict[str, Any] = {"flow": "f", "trace": TRACE, "range": ALL_HASHES, "lower": lower, "upper": upper, "kind": self.kind}
         return write_layer(self.home, path, [pa.record_batch(columns)], run="1.aa", **facts)
 
+    def orders(self, last: int) -> list[dict[str, Any]]:
+        parts = [PART] if TRACE in self.image.traces else []
+        return [*chain(*due_merges(self.image, knobs=self.knobs)[:1]), *due_folds(self.image, Epoch(last), parts, self.knobs)]
+
     def work(self, last: int) -> None:
         """Merges and folds some of what is due; gives up what nobody needs."""
-        parts = [PART] if TRACE in self.image.traces else []
-        orders = [*chain(*due_merges(self.image, knobs=self.knobs)[:1]), *due_folds(self.image, Epoch(last), parts, self.knobs)]
-        for order in orders:
+        for order in self.orders(last):
             if self.random.random() < 0.8:
                 self.apply(Merged(LayerInfo.from_json(carry_out(str(self.home), "f", "1.aa", order))))
         if self.random.random() < 0.5:
@@ -161,16 +163,21 @@ def test_whatever_the_knobs_say_every_kept_epoch_reads_as_it_was(tmp_path: Path,
 
 
 def test_a_smaller_dirty_ratio_keeps_fewer_rows(tmp_path: Path) -> None:
+    """Of a log that keeps its newest state alone."""
     rows = {0.01: 0, 0.66: 0}  # summed over epochs
     for ratio in rows:
         history = History(tmp_path / str(ratio), "upserts", 5)
         history.knobs = Compaction(None, 1.0, ratio)
-        for _ in range(30):
+        for epoch in range(1, 31):
             history.epoch()
-            while orders := [order for found in due_merges(history.image, knobs=history.knobs)[:1] for order in found]:
+            history.apply(Thinned(Epoch(epoch), (), ()))
+            while orders := history.orders(epoch):
                 for order in orders:
                     history.apply(Merged(LayerInfo.from_json(carry_out(str(history.home), "f", "1.aa", order))))
-            rows[ratio] += sum(layer.rows for layer in history.image.newest_layers())
+                history.give_up(epoch)
+            history.give_up(epoch)
+            rows[ratio] += sum(layer.rows for layer in history.image.layers())
+        history.check([])
     assert rows[0.01] < rows[0.66]
 
 

@@ -90,7 +90,7 @@ def _steps(chain: Sequence[LayerInfo], bottoms: Iterable[LayerInfo], begin: Epoc
 
 def plan_fold(chain: Chain, kept: Kept, knobs: Compaction = DEFAULT, ages: Ages = NO_AGES) -> Fold | None:
     """What to write next for the chain; None while it is short enough."""
-    if _is_closed(chain.leaves, knobs, ages):
+    if _is_closed(chain.leaves, kept, knobs, ages):
         ends = [step.upper for step in chain.steps if step.upper > chain.leaves[0].lower]
         chosen = [leaf for leaf in chain.leaves if leaf.upper <= min([*ends, chain.leaves[-1].upper])][:MOST_LEAVES]
         if chosen[-1].upper <= chain.folded + 1:  # a file of one epoch that no record names yet is swept, as one of an attempt that failed
@@ -104,11 +104,14 @@ def plan_fold(chain: Chain, kept: Kept, knobs: Compaction = DEFAULT, ages: Ages 
     return _fold([dirty], dirty.lower, dirty.upper, kept) if dirty else None
 
 
-def _is_closed(leaves: Sequence[LayerInfo], knobs: Compaction, ages: Ages) -> bool:
-    """Whether the leaf layers are folded. One is as good as a versioned layer; many are folded whatever the knobs say."""
-    if not knobs.by_segment or len(leaves) >= MOST_LEAVES:
+def _is_closed(leaves: Sequence[LayerInfo], kept: Kept, knobs: Compaction, ages: Ages) -> bool:
+    """Whether the leaf layers are folded. Many are folded whatever the knobs say; of few, those that have several epochs to be read. Where
+    only the last can be, the merges of the newest state will do: a versioned layer would keep the base from moving on.
+    """
+    alone = not leaves or kept.stands_alone(leaves[0].lower, leaves[-1].upper)
+    if not knobs.by_segment or alone or len(leaves) >= MOST_LEAVES:
         return len(leaves) >= LEAVES
-    return len(leaves) > 1 and knobs.closes(sum(leaf.bytes for leaf in leaves), ages.of(leaves[0].lower))
+    return knobs.closes(sum(leaf.bytes for leaf in leaves), ages.of(leaves[0].lower))
 
 
 def _fold(layers: Sequence[LayerInfo], lower: Epoch, upper: Epoch, kept: Kept, bottom: bool = False) -> Fold:
