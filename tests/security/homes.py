@@ -47,9 +47,9 @@ COMMANDS = (
 )  # fmt: skip
 
 
-def layer(home: Path, run: str, trace: str, lower: int, upper: int) -> LayerInfo:
+def layer(home: Path, run: str, trace: str, lower: int, upper: int, more: int = 0) -> LayerInfo:
     numbers = pa.array(range(1, 5), pa.uint64())
-    values = numbers.cast("int64")
+    values = pa.array(range(1 + more, 5 + more), pa.int64())
     if trace == "rows/rows":
         kind, batch = "diffs", pa.RecordBatch.from_pydict({"_hash": numbers, "_row": numbers, "c0": values, "_count": values})
     else:
@@ -79,6 +79,13 @@ def make_home(home: Path) -> None:
             while roller.step(journal.number):
                 pass
     disk.replace("synced", f"{journal.number} {journal.digest}".encode())
+
+
+def another_epoch(home: Path) -> None:
+    """By a run of its own: each sum is one more."""
+    journal: Any = Journal(LocalDisk(home, fsync=lambda descriptor: None), None, this_process(0.0))
+    layers = (layer(home, journal.run, "sums/aggregate", 6, 7, more=1),)
+    journal.append(Opened(6, 0.0, {}), Computed(6, layers, {"s": 4}, {}))  # type: ignore[arg-type]
 
 
 @cache

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from nosync.cli.output import print_json, visible
 from nosync.model.status import Status
+from nosync.observe.news import numbered
 
 ROWS = 12  # epochs in the live table
 PARTS = ("open", "compute", "seal")
@@ -151,15 +152,15 @@ class LiveTable:
 
 
 class Saying(logging.Handler):
-    """Records of the library's loggers as steps."""
+    """Records of the library's loggers as steps. `views`: how many the flow on the home had."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
+    def __init__(self, say: Callable[[str], None], views: int = 0) -> None:
         super().__init__(logging.INFO)
-        self._say = say
+        self._say, self._views = say, views
 
     def emit(self, record: logging.LogRecord) -> None:
-        flow = record.name.partition(".")[2]
-        self._say(f"{flow}: {record.getMessage()}" if flow else record.getMessage())
+        flow, words = record.name.partition(".")[2], numbered(record, self._views)
+        self._say(f"{flow}: {words}" if flow else words)
 
 
 def under_way(status: Status) -> str:

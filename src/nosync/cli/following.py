@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from threading import Event
 from typing import Any, Protocol
 
-import click
-
 LOOK_SECONDS = 0.2
 
 
@@ -26,7 +24,12 @@ class Followed(Protocol):
     def stop(self) -> None: ...
 
 
-def follow(run: Followed, report: Callable[[dict[str, Any]], None], look: Callable[[], None] = lambda: None) -> None:
+def follow(
+    run: Followed,
+    report: Callable[[dict[str, Any]], None],
+    look: Callable[[], None] = lambda: None,
+    say: Callable[[str], None] = lambda words: None,
+) -> None:
     """Until the run ends by itself, or somebody asks for the end: then after the current epoch. `look` is called before each report."""
     reported = 0
     with _asked_to_stop() as asked:
@@ -38,6 +41,7 @@ def follow(run: Followed, report: Callable[[dict[str, Any]], None], look: Callab
                 look()
                 reported = _report_new(run, reported, report)
             if not ended:
+                say("stopping after this epoch")
                 run.stop()
                 run.awaitTermination(0)  # raises if the last epoch failed
         finally:
@@ -64,7 +68,6 @@ def _asked_to_stop() -> Iterator[Event]:
         if asked.is_set():
             raise KeyboardInterrupt
         asked.set()
-        click.echo("stopping after this epoch", err=True)
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -63,8 +63,11 @@ def _time(value: datetime) -> str:
 
 
 def text_of(error: NosyncError) -> str:
-    """The message on one line and the hint below it. What an error quotes cannot move the cursor."""
-    return "\n".join(map(visible, [error.message, *error.hint.splitlines()]))
+    """The message and the hint below it. What follows the first line of a message, such as the trace of a function of the user's, is
+    indented: nothing that an error quotes passes for a line of ours, or moves the cursor.
+    """
+    first, *more = error.message.split("\n")
+    return "\n".join(map(visible, [first, *(f"  {line}" for line in more), *error.hint.splitlines()]))
 
 
 def grid(headers: Sequence[str], rows: Iterable[Sequence[Any]], numeric: Sequence[bool] = ()) -> Table:

@@ -15,7 +15,9 @@ from nosync.cli.following import follow
 from nosync.cli.knobs import knobs
 from nosync.cli.program import load_flow
 from nosync.cli.recovering import RecoveryDisplay
+from nosync.history.home import open as open_home
 from nosync.model.compaction import Knobs, compaction_of
+from nosync.model.errors import NosyncError
 from nosync.observe.news import is_progress
 from nosync.runtime.change import CHOICES
 from nosync.runtime.durability import durability_of
@@ -73,7 +75,7 @@ def run(
     compaction_of(compaction)
     screen = Console(highlight=False)
     display: Display = Quiet() if quiet else LiveTable(screen) if screen.is_terminal and not as_json else Lines(as_json)
-    with _saying(display):
+    with _saying(display, home):
         _run(file, home, options, display, as_json, screen.is_terminal)
 
 
@@ -95,7 +97,7 @@ def _run(file: Path, home: Path, options: dict[str, Any], display: Display, as_j
         display.epoch(progress)
 
     try:
-        follow(started, report, look)
+        follow(started, report, look, display.say)
     finally:
         recovery.close()
         display.close()
@@ -108,10 +110,18 @@ def _summarise(tally: Tally, started: Run, again: list[str], to_stderr: bool) ->
         click.echo(line, err=to_stderr)
 
 
+def _views_before(home: Path) -> int:
+    """How many views there will be, if the program is the one that the home is of."""
+    try:
+        return len(open_home(home).views)
+    except NosyncError:
+        return 0  # the start says what is wrong with it
+
+
 @contextmanager
-def _saying(display: Display) -> Iterator[None]:
+def _saying(display: Display, home: Path) -> Iterator[None]:
     """What the library logs is shown as steps, but for what has a display of its own."""
-    logger, handler = logging.getLogger("nosync"), Saying(display.say)
+    logger, handler = logging.getLogger("nosync"), Saying(display.say, _views_before(home))
     handler.addFilter(lambda record: not is_progress(record))
     before = logger.level
     logger.addHandler(handler)

@@ -44,7 +44,7 @@ from nosync.model.sink import BoundSink, Promise, Sink, bound_sink
 from nosync.model.source import Source
 from nosync.observe.drawing import drawn, write_drawing
 from nosync.observe.introductions import flow_in_a_line
-from nosync.observe.news import logger, show_at_a_terminal
+from nosync.observe.news import logger, say_compiled, show_at_a_terminal
 from nosync.observe.text import in_words
 from nosync.runtime.change import OnChange, OtherSettings
 from nosync.runtime.comparison import compare
@@ -178,7 +178,7 @@ class Flow:
         for function in functions_of(self._compiler.catalyst.read(analyzed(query))):
             self._functions[function] = name
         self._queries[name] = query
-        self._log.info("view %s declared", name)
+        say_compiled(self._log, name, len(self._compiler.graph.views))
         self._frames[name] = self._compiler.placeholder(query.schema, node)
         return self._frames[name]
 

@@ -16,6 +16,7 @@ from nosync.model.progress import Progress, in_a_line
 
 ROOT = "nosync"
 APART_SECONDS = 10.0
+NUMBER = "compiled"  # `extra=` of records about views: which one it is
 PROGRESS = {"progress": True}  # `extra=` of records about what has a display of its own in `nosync run`: epochs, recovery, the end
 
 
@@ -44,6 +45,17 @@ def show_at_a_terminal() -> None:
         handler.setFormatter(Line())
         root.addHandler(handler)
         root.setLevel(logging.INFO)
+
+
+def say_compiled(log: logging.Logger, view: str, number: int) -> None:
+    """How many a program has, only its end knows; who knows of an earlier one can say (`numbered`)."""
+    log.info("view %s compiled (%d)", view, number, extra={NUMBER: number})
+
+
+def numbered(record: logging.LogRecord, views: int) -> str:
+    """What a record says, with the number of views there were before: `view totals compiled (2 of 8)`."""
+    number = vars(record).get(NUMBER, views + 1)
+    return record.getMessage() if number > views else f"{record.getMessage().removesuffix(')')} of {views})"
 
 
 class News:
