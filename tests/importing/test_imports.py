@@ -13,6 +13,7 @@ from nosync.runtime.starting import Starting
 from nosync.testing.rows import difference
 from tests.importing.streams import SCHEMA, put, read, run
 
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 BEFORE = [
     [("ann", "tea", 1.5, 1, 3.25, True, "2026-01-01T00:00:05"), ("bob", "pot", 2.5, 2, 1.05, False, "2026-01-01T00:00:40")],
     [("ann", "pot", 0.1, None, None, True, "2026-01-01T00:01:10"), ("cleo", None, None, 7, 9.99, None, "2026-01-01T00:01:20")],
@@ -87,6 +88,35 @@ def test_every_aggregate_goes_on_as_the_uninterrupted_stream(spark, folder):
     flow.view("items", orders.groupBy("item").count())
     with pytest.raises(Invalid, match="of what came before the import only the imported state is there"):
         flow.start(folder / "home", on_change="rebuild")
+
+
+@pytest.fixture(params=["", "false", "true"], ids=["files", "RocksDB", "RocksDB with a changelog"])
+def state_store(request, quick):
+    """Where Structured Streaming keeps its state: its own format, or RocksDB, in snapshots or with the changes between them."""
+    if request.param:
+        quick.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+        quick.conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", request.param)
+    yield request.param
+    for name in ("providerClass", "rocksdb.changelogCheckpointing.enabled"):
+        quick.conf.unset(f"spark.sql.streaming.stateStore.{name}")
+
+
+def test_state_is_read_from_any_store(quick, folder, state_store):
+    """Of a batch that is not the first, so that a changelog has something in it."""
+
+    def counted(orders):
+        return orders.groupBy("user").agg(F.count("*").alias("items"), F.sum("cost").alias("cost"))
+
+    stream = counted(quick.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(folder / "in")))
+    run(stream, folder / "checkpoint", "update")
+    changelogs = list((folder / "checkpoint" / "state").rglob("*.changelog"))
+    assert bool(changelogs) == (state_store == "true")
+    flow = ns.Flow("till", quick)
+    flow.view("items", counted(flow.source("orders", ns.files(folder / "in", format="json", schema=SCHEMA))))
+    import_into(flow, folder)
+    assert not difference(counted(batch(quick, folder)).toArrow(), ns.open(folder / "home").view("items").to_arrow())
+    add_the_rest(folder)
+    assert not difference(counted(batch(quick, folder)).toArrow(), go_on(flow, folder).view("items").toArrow())
 
 
 def windows(orders):
