@@ -1,7 +1,7 @@
 """`python -m bench.nexmark --events 200000`: throughput of each Nexmark query, beside Spark Structured Streaming where it accepts it.
 
-Prints for each query the rows of the view, events a second of either engine (median epoch, the first left out), and whether the view at
-the end equals Spark's batch answer. Ends with 1 if one does not.
+Prints for each query the rows of the view, events a second of either engine (median epoch, the first left out), how
+many times as many ours are, and whether the view at the end equals Spark's batch answer. Ends with 1 if one does not.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from bench.nexmark.queries import QUERIES
 from bench.session import PROVIDER, STORE, open_session
 from nosync.testing import Batch, difference
 
-LINE = "{:>5} {:>9} {:>12} {:>12}  {}"
+LINE = "{:>5} {:>9} {:>12} {:>12} {:>7}  {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +126,19 @@ def measure(world: World, name: str) -> bool:
     try:
         found, home = run_nosync(world, name, text)
     except ns.NosyncError as error:
-        print(LINE.format(name, "", "", run_streaming(world, name, text), f"{type(error).__name__}: {error}".splitlines()[0]), flush=True)
+        said = f"{type(error).__name__}: {error}".splitlines()[0]
+        print(LINE.format(name, "", "", run_streaming(world, name, text), "", said), flush=True)
         return False
     streaming = run_streaming(world, name, text)
     rows, wrong = unequal(world, name, text, home)
     shutil.rmtree(home)
     verdict = wrong or "equal to batch"
-    number, said = ("", f"{verdict}; Spark {streaming}") if streaming.startswith("refused") else (streaming, verdict)
-    print(LINE.format(name, rows, f"{found:,.0f}", number, said), flush=True)
+    number, ratio, said = streaming, "", verdict
+    if streaming.startswith("refused"):
+        number, said = "", f"{verdict}; Spark {streaming}"
+    else:
+        ratio = f"{found / float(streaming.replace(',', '')):.2f}x"
+    print(LINE.format(name, rows, f"{found:,.0f}", number, ratio, said), flush=True)
     return not wrong
 
 
@@ -149,7 +154,7 @@ def main() -> int:
         write(Events(asked.events, asked.seed, micros=10_000).cut(ends), world.files)
         side(spark)
         print(f"{asked.events:,} events in {asked.epochs} epochs", flush=True)
-        print(LINE.format("query", "rows", "nosync ev/s", "Spark ev/s", ""), flush=True)
+        print(LINE.format("query", "rows", "nosync ev/s", "Spark ev/s", "ratio", ""), flush=True)
         right = [measure(world, name) for name in asked.only or QUERIES]
         print(f"{sum(right)} of {len(right)} queries equal to batch", flush=True)
         spark.stop()

@@ -1,5 +1,6 @@
 """`python -m bench.small`: milliseconds of an epoch of 1,000 rows, warm, beside Spark's micro-batch where it has the query.
 
+`--start`: instead, seconds until the first result, by the number of views. `--memory`: PSS of thirty views and of one.
 Epochs of ours and of Spark's alternate, so that both see the same machine.
 """
 
@@ -25,6 +26,7 @@ from rich.table import Table
 import nosync as ns
 from bench.session import open_session
 from bench.small.flows import CASES, KEYS, ROWS, SCHEMA, Case
+from bench.small.starts import memory, starts
 
 Epoch = Callable[[list[tuple[int, int, float]]], float]
 
@@ -38,6 +40,8 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--way", default="", help="pin the way that epochs take: narrow or wide")
     parser.add_argument("--alone", action="store_true", help="without Spark's streaming beside")
     parser.add_argument("--parts", action="store_true", help="print the parts of an epoch too")
+    parser.add_argument("--start", action="store_true", help="measure declaring, start() and the first epoch of 1, 20, 30 and 40 views")
+    parser.add_argument("--memory", action="store_true", help="measure the memory of 30 views and of one")
     return parser.parse_args(given)
 
 
@@ -105,7 +109,14 @@ def main(given: Sequence[str]) -> int:
     """Measures and prints."""
     asked = arguments(given)
     console = Console(width=150)
+    if asked.memory:
+        memory()
+        return 0
     spark = open_session("nosync", "2g", Path(tempfile.mkdtemp(prefix="small")))
+    if asked.start:
+        starts(spark)
+        spark.stop()
+        return 0
     if asked.way:
         spark.conf.set("spark.nosync.way", asked.way)
     table = Table(title=f"{ROWS:,} rows an epoch: from adding them to the recorded epoch, median of {asked.epochs}, milliseconds")

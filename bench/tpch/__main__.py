@@ -2,7 +2,7 @@
 
 Prints for each query: rows of the view, milliseconds of the first epoch, of the median later one and of the median batch run, how many
 times as long as the epoch the batch run took, and whether all compared epochs were equal; at the end the median and the worst of these
-ratios. Ends with 1 if one epoch was not equal.
+ratios. Ends with 1 if one epoch was not equal. `--growth`: instead, what the same change takes at several scales.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -21,6 +22,7 @@ from pyspark.sql import SparkSession
 import nosync as ns
 from bench.session import open_session
 from bench.tpch.files import ChangeFiles, tables, write
+from bench.tpch.growth import QUERIES, growth
 from bench.tpch.history import Life, history
 from bench.tpch.queries import queries
 from bench.tpch.tables import Tables
@@ -50,6 +52,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--focus", type=float, default=0.0, help="share of rows that have what the queries ask for")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--heap", default="2g")
+    parser.add_argument("--growth", action="store_true", help="the same change over tables of several scales, for q3, q9 and q18 or --only")
+    parser.add_argument("--scales", type=float, nargs="+", default=[0.1, 1.0], help="for --growth")
     return parser.parse_args()
 
 
@@ -60,10 +64,10 @@ def compared(epochs: int, count: int) -> tuple[int, ...]:
     return tuple(sorted({1 + round(place * (epochs - 1) / max(count - 1, 1)) for place in range(count)} | {epochs}))
 
 
-def flow_of(world: World, name: str, text: str) -> ns.Flow:
+def flow_of(spark: SparkSession, name: str, text: str, sources: Mapping[str, ChangeFiles]) -> ns.Flow:
     """The query as a flow over the tables it names."""
-    flow = ns.Flow(name, world.spark)
-    for table, source in world.sources.items():
+    flow = ns.Flow(name, spark)
+    for table, source in sources.items():
         if re.search(rf"\b{table}\b", text):
             flow.source(table, source, checked=False)
     flow.sql(f"create view {name} as {text}")
@@ -74,7 +78,7 @@ def measure(world: World, name: str, text: str) -> float | None:
     """Runs one query both ways and prints its line; gives the ratio, or None where an answer was wrong."""
     home = world.folder / "homes" / name
     try:
-        run = flow_of(world, name, text).start(home=home, shards=2, trigger={"availableNow": True})
+        run = flow_of(world.spark, name, text, world.sources).start(home=home, shards=2, trigger={"availableNow": True})
         run.awaitTermination()
         epochs = [progress["durationMs"]["triggerExecution"] for progress in run.recentProgress]
         run.stop()
@@ -112,6 +116,10 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         spark = open_session("nosync", asked.heap, folder / "spark")
+        if asked.growth:
+            growth(spark, asked.scales, asked.only or QUERIES, asked.epochs, asked.moving, folder, partial(flow_of, spark))
+            spark.stop()
+            return 0
         lives = history(Tables(asked.scale, asked.seed, asked.focus).all, asked.epochs, asked.moving, asked.seed)
         lines = lives["lineitem"].alive(1).num_rows
         print(f"scale {asked.scale}, {lines:,} lines at first; then {asked.moving:.0%} of the orders come and as many go", flush=True)

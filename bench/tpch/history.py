@@ -34,15 +34,17 @@ class Life:
         return self.table.filter(pa.array((self.born <= epoch) & (epoch < self.gone)))
 
 
-def history(tables: Mapping[str, pa.Table], epochs: int, moving: float, seed: int = 1) -> dict[str, Life]:
-    """A life for each table. In each epoch after the first, the share `moving` of the orders comes, and as many go."""
+def history(tables: Mapping[str, pa.Table], epochs: int, moving: float, seed: int = 1, coming: float = 1.0) -> dict[str, Life]:
+    """A life for each table. In each epoch after the first, the share `moving` of the orders comes, and as many go. `coming`: how much of
+    the usual share of the other tables comes later.
+    """
     chance = np.random.default_rng(seed)
     orders = _orders(chance, tables["orders"], epochs, moving)
     of_order = pc.index_in(tables["lineitem"]["l_orderkey"], orders.table["o_orderkey"]).to_numpy()
     lives = {"orders": orders, "lineitem": Life(tables["lineitem"], orders.born[of_order], orders.gone[of_order])}
     for name, table in tables.items():
         if name not in lives:
-            lives[name] = _changed(chance, name, _coming(chance, table, COMING.get(name, 0.0), epochs), epochs, moving)
+            lives[name] = _changed(chance, name, _coming(chance, table, coming * COMING.get(name, 0.0), epochs), epochs, moving)
     return lives
 
 

@@ -45,6 +45,19 @@ def test_rows_are_upserted_and_deleted_and_an_epoch_counts_once(postgres_server:
     again.close()
 
 
+def test_an_epoch_without_changes_is_no_transaction(postgres_server: Postgres, table: str) -> None:
+    def epoch() -> Any:
+        return postgres_server.query(f"select epoch from nosync_outputs where target = '{table}'")
+
+    sink = opened(postgres_server, table)
+    sink.deliver(1, changes(1, TOTALS))
+    sink.deliver(2, changes(2, TOTALS))
+    assert epoch() == [(1,)]  # the first one makes the table
+    sink.deliver(3, changes(3, TOTALS, ("a", 1, 1)))
+    assert epoch() == [(3,)] and postgres_server.query(f"select * from {table}") == [("a", 1)]
+    sink.close()
+
+
 def test_every_type_arrives_as_it_is(postgres_server: Postgres, table: str) -> None:
     types: dict[str, tuple[pa.DataType, Any, Any]] = {
         "bool": (pa.bool_(), True, True),

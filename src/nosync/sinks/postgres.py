@@ -1,6 +1,6 @@
 """A table of PostgreSQL that is kept equal to a query's result.
 
-An epoch is one transaction: its rows, and its number in a table of ours beside the target.
+An epoch that changes something is one transaction: its rows, and its number in a table of ours beside the target.
 
     nosync_outputs    target, flow, sink, history: whose output a table is; generation: the run that writes it now; epoch: up to which
 
@@ -156,6 +156,8 @@ class PostgresTable:
         return Fenced(f"{self.what} is written by a newer run", hint="Stop this process: that one took over.")
 
     def deliver(self, epoch: int, changes: Changes) -> None:
+        if changes.empty and self._ready:
+            return
         connection = self._claimed()
         with self._transaction() as cursor:
             cursor.execute(f"select generation, epoch from {self._outputs} where target = %s for update", (self.table,))

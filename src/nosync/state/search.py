@@ -209,7 +209,9 @@ def _rows_with(hashes: Hashes, needles: Hashes) -> Index:
     if 4 * len(hashes) < len(needles):
         return _backward(hashes, needles)[1]
     starts = np.searchsorted(hashes, needles, side="left")
-    lengths = np.searchsorted(hashes, needles, side="right") - starts
+    there = np.flatnonzero(hashes[np.minimum(starts, len(hashes) - 1)] == needles)  # often few: most keys have no partner
+    starts = starts[there]
+    lengths = np.searchsorted(hashes, needles[there], side="right") - starts
     skipped = np.cumsum(lengths) - lengths
     return np.repeat(starts - skipped, lengths) + np.arange(int(lengths.sum()))
 
