@@ -28,7 +28,7 @@ from nosync.runtime.takeover import taken_over
 from nosync.runtime.trigger import Trigger
 
 IDLE_SECONDS = 0.01
-IDLE_SHARE = 0.01  # of a core, for looking whether there is something to do
+IDLE_SHARE = 0.015  # of a core, for looking whether there is something to do, and waking up for it
 LONGEST_IDLE_SECONDS = 1.0
 ANNOUNCED_IDLE_SECONDS = 0.1  # where sources say themselves what arrives
 NEWEST_LOOK = 0.2  # how much the last look counts among those before, of what a look takes
@@ -66,7 +66,8 @@ class Loop:
         self.stopping = False
         self.active = True
         self.asked = self.looked = self.exhausted = 0  # looks for input: asked for, begun, and ended without any
-        self.look_seconds = 0.0
+        self.look_seconds, self.rested_at = 0.0, 0.0
+        self.epoch_since = True  # since the last pause
         self.announced = all(source.on_arrival is not None for source in starting.program.sources.values())
         self.error: NosyncError | None = None
         self.listeners = Listeners(starting.program.name, starting.program.listeners)
@@ -205,7 +206,7 @@ class Loop:
     def _work(self, stepping: Stepping, opener: Opener) -> None:
         pause = STALL_SECONDS[0]
         while not self.stopping:
-            begun = time.monotonic(), time.thread_time()
+            begun = time.monotonic()
             try:
                 if not self._round(stepping, opener) and self.trigger.once:
                     return
@@ -235,7 +236,7 @@ class Loop:
                 self.message = IDLE
             else:
                 self.progress.append(done)
-                self.message = "Processing"
+                self.message, self.epoch_since = "Processing", True
             self.changed.notify_all()
         if done is not None:
             self._tell("progress", progress=done)
@@ -275,18 +276,21 @@ class Loop:
             self.wait_for(lambda: self.stopping, IDLE_SECONDS)
         return tier is not None
 
-    def _pause(self, begun: tuple[float, float]) -> None:
+    def _pause(self, begun: float) -> None:
         between = self.pacing.interval if self.pacing is not None else self.trigger.seconds
-        rest = between - (time.monotonic() - begun[0])
+        rest = between - (time.monotonic() - begun)
         if rest > 0:
             self.wait_for(lambda: self.stopping, rest)
         if self.message == IDLE:
-            idle = self._idle_seconds(time.thread_time() - begun[1])
+            idle = self._idle_seconds()
             self.wait_for(lambda: self.stopping or self.asked != self.looked, idle - max(rest, 0.0))
 
-    def _idle_seconds(self, busy: float) -> float:
-        """Until the next look for input, after one that has taken so long: all of them take a small share of a core."""
-        self.look_seconds += NEWEST_LOOK * (busy - self.look_seconds)
+    def _idle_seconds(self) -> float:
+        """Until the next look for input: all of them, with waking up for them, take a small share of a core."""
+        before, self.rested_at = self.rested_at, time.thread_time()
+        if not self.epoch_since:
+            self.look_seconds += NEWEST_LOOK * (self.rested_at - before - self.look_seconds)
+        self.epoch_since = False
         told = self.announced and self.joining is None
         return min(max(ANNOUNCED_IDLE_SECONDS if told else IDLE_SECONDS, self.look_seconds / IDLE_SHARE), LONGEST_IDLE_SECONDS)
 
