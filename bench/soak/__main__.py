@@ -43,7 +43,7 @@ class Soak:
         self.lives = 0
 
     def start(self) -> None:
-        self.lives, self.begun = self.lives + 1, time.monotonic()
+        self.lives, self.begun, self.found = self.lives + 1, time.monotonic(), self._epoch()
         command = [sys.executable, "-m", "bench.soak.flow", str(self.place)]
         self.process = started(command, self.place, self.place / "log", environment())
 
@@ -64,7 +64,7 @@ class Soak:
         while (now := time.monotonic()) < begun + self.seconds:
             if self.process.poll() is not None:
                 raise SystemExit(self._words())
-            if self.kills and now - begun >= self.kills[0]:
+            if self.kills and now - begun >= self.kills[0] and self._epoch() > self.found:
                 self.kills.pop(0)
                 kill_all(self.process)
                 self.start()
@@ -129,8 +129,9 @@ def main() -> None:
     if given.trigger:
         (place / "trigger").write_text(given.trigger)
     soak.run()
-    epochs = [(note["at"], note["ms"]) for note in soak.noted("notes")]
-    heap = [(note["at"], note["used"], note["live"]) for note in soak.noted("heap")]
+    first, last = soak.samples[0].at, soak.samples[-1].at  # what is done after has no more input
+    epochs = [(note["at"], note["ms"]) for note in soak.noted("notes") if first <= note["at"] <= last]
+    heap = [(note["at"], note["used"], note["live"]) for note in soak.noted("heap") if first <= note["at"] <= last]
     given.results.mkdir(parents=True, exist_ok=True)
     draw(given.results / "soak.png", soak.samples, epochs, heap)
     found = verdicts(soak.samples, epochs, [(at, live) for at, _, live in heap])

@@ -34,7 +34,8 @@ def draw(path: Path, samples: Sequence[Sample], epochs: Points, heap: Sequence[t
         for before, after in pairwise(samples):
             if before.life != after.life:
                 axis.axvline((after.at - begun) / 60, color="#9ca3af", linewidth=0.8, linestyle=":")
-        axis.set_ylim(bottom=0)
+        if lines:
+            axis.set_ylim(bottom=0)
         if len(lines) > 1:
             axis.legend(fontsize=7)
         return axis
@@ -46,6 +47,7 @@ def draw(path: Path, samples: Sequence[Sample], epochs: Points, heap: Sequence[t
     axis = panel("JVM heap, MiB")
     axis.plot([(at - begun) / 60 for at, _, _ in heap], [used / MIB for _, used, _ in heap], linewidth=0.6, label="used")
     axis.plot([(at - begun) / 60 for at, _, _ in heap], [live / MIB for _, _, live in heap], linewidth=1.2, label="live")
+    axis.set_ylim(bottom=0)
     axis.legend(fontsize=7)
     handles = ("file handles", [one.handles for one in samples]), ("threads", [one.threads for one in samples])
     panel("handles, threads, mapped layers", *handles, ("mapped layers", [one.mapped for one in samples]))

@@ -15,6 +15,7 @@ from bench.measure import memory_of
 from nosync.history.usage import by_purpose
 from nosync.journal.chain import Chain, read_chain
 from nosync.store.disk import LocalDisk
+from nosync.store.objects import open_remote
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Sampler:
     """Of one home and its remote. Remembers what each epoch wrote."""
 
     def __init__(self, place: Path) -> None:
-        self.home, self.remote = LocalDisk(place / "home"), LocalDisk(place / "remote")
+        self.home, self.remote = LocalDisk(place / "home"), open_remote((place / "remote").as_uri())
         self.chain: Chain | None = None
         self.written: dict[int, int] = {}
 
