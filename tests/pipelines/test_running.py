@@ -3,6 +3,8 @@
 import pytest
 from pyspark.sql import SparkSession
 
+from nosync.pipelines import running
+from nosync.pipelines.running import Report
 from tests.pipelines.projects import Project
 
 SHOP = {
@@ -64,7 +66,7 @@ def shop(quick: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Proje
     return project
 
 
-def test_tables_follow_what_is_added_changed_and_removed(shop: Project) -> None:
+def test_tables_follow_what_is_added_changed_and_removed(shop: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     report = shop.run()
     assert report.outcomes["orders"] == "written whole"
     assert shop.table("orders") == [(1, 1, 5.0), (2, 2, 20.0)]
@@ -91,3 +93,15 @@ def test_tables_follow_what_is_added_changed_and_removed(shop: Project) -> None:
     assert shop.table("dear") == [(2, 20.0), (3, 30.0)]  # not asked for
     described = {row[0]: row[1] for row in shop.spark.sql("DESCRIBE TABLE EXTENDED shop.orders").collect()}
     assert described["Comment"] == "every order" and "team=sales" in described["Table Properties"] and described["Provider"] == "parquet"
+
+    reports: list[Report] = []
+
+    def on_report(report: Report) -> None:
+        reports.append(report)
+        if len(reports) == 2:
+            raise StopIteration
+
+    monkeypatch.setattr(running, "WHOLE_SECONDS", 0.0)
+    monkeypatch.setattr(running, "REST", 0)
+    shop.follow(on_report)
+    assert reports[0].epoch == reports[1].epoch and reports[1].outcomes["today"] == "recomputed whole"  # by the clock, without input

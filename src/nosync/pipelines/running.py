@@ -1,5 +1,7 @@
 """Runs a project: its files become a flow, the flow takes in what is new, and its tables become the next edition."""
 
+import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -23,6 +25,7 @@ from nosync.spark.session import local_session
 
 Say = Callable[[str], None]
 LOOK_SECONDS = 0.05
+WHOLE_SECONDS, REST = 60.0, 10  # between two recomputations without new input: at least, and so many times as long as the last one took
 
 
 @dataclass(frozen=True)
@@ -152,13 +155,22 @@ def follow_pipeline(
     spec: Spec, spark: SparkSession, on_report: Callable[[Report], object], wanted: Wanted | None = None, say: Say = lambda line: None
 ) -> None:
     """Keeps the tables of a project at the newest epoch until somebody stops it: a KeyboardInterrupt, or `on_report` raises
-    `StopIteration`. An edition has all epochs that were computed while the one before was written."""
+    `StopIteration`. An edition has all epochs that were computed while the one before was written. What is recomputed whole is so with
+    each edition, and about once a minute."""
     with _running(spec, spark, wanted or Wanted(), say) as pipeline:
         pipeline.run.processAllAvailable()
-        report = pipeline.publish()
+        report, again_at = _published(pipeline, first=True)
         with suppress(KeyboardInterrupt, StopIteration):
             on_report(report)
             while not pipeline.run.awaitTermination(LOOK_SECONDS):
-                if pipeline.run.epoch > report.epoch:
-                    report = pipeline.publish(first=False)
+                if pipeline.run.epoch > report.epoch or time.monotonic() >= again_at:
+                    report, again_at = _published(pipeline, first=False)
                     on_report(report)
+
+
+def _published(pipeline: Pipeline, first: bool) -> tuple[Report, float]:
+    """And when to do it again without new input: what is recomputed whole may depend on the time, or on anything."""
+    begun = time.monotonic()
+    report = pipeline.publish(first)
+    now = time.monotonic()
+    return report, now + max(WHOLE_SECONDS, REST * (now - begun)) if pipeline.plan.building.reasons else math.inf
