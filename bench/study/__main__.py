@@ -28,6 +28,7 @@ from pyspark.sql import functions as F
 
 import nosync as ns
 from bench.session import open_session
+from bench.study import made
 from bench.study.picture import draw
 from nosync.duties.merge_worker import carry_out
 from nosync.duties.merging import DueMerges, Merger, due_folds
@@ -171,7 +172,7 @@ def in_markdown(found: list[dict[str, Any]]) -> str:
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
     for one in found:
         cells = (one[head] for head in heads)
-        lines.append("| " + " | ".join(f"{cell:,.1f}" if isinstance(cell, float) and cell >= 1.5 else str(cell) for cell in cells) + " |")
+        lines.append("| " + " | ".join(f"{cell:,.4g}" if isinstance(cell, float) else str(cell) for cell in cells) + " |")
     return "\n".join(lines)
 
 
@@ -179,18 +180,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.study")
     parser.add_argument("--epochs", type=int, default=600)
     parser.add_argument("--rows", type=int, default=500, help="an epoch")
+    parser.add_argument("--made", action="store_true", help="a log that is written layer by layer, without Spark")
     parser.add_argument("--window", default="10 seconds")
     parser.add_argument("--work", type=Path, default=Path("build/bench-study"))
     parser.add_argument("--results", type=Path, default=Path("bench/results"))
     given = parser.parse_args()
     work = given.work.absolute()
     shutil.rmtree(work, ignore_errors=True)
-    spark = open_session("nosync", "1g", work / "scratch")
+    spark = None if given.made else open_session("nosync", "1g", work / "scratch")
     found = []
     for kind in KINDS:
         for age in AGES:
             for ratio in RATIOS:
-                found.append(study(spark, work / f"{kind}-{age}-{ratio}", kind, given.window, ratio, age, given.epochs, given.rows))
+                folder = work / f"{kind}-{age}-{ratio}"
+                if spark is None:
+                    found.append(made.study(folder, kind, ratio, age, given.epochs, given.rows, KEYS))
+                else:
+                    found.append(study(spark, folder, kind, given.window, ratio, age, given.epochs, given.rows))
                 print(json.dumps({name: value for name, value in found[-1].items() if name != "sizes"}), flush=True)
     given.results.mkdir(parents=True, exist_ok=True)
     (given.results / "study.json").write_text(json.dumps(found))
