@@ -4,6 +4,7 @@ are full or lost; links that are cut; sinks that stall. Every promise is checked
 
 from __future__ import annotations
 
+import random
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -11,13 +12,14 @@ from unittest.mock import patch
 
 from nosync.journal.names import run_name
 from nosync.model.errors import Corrupt, Fenced, Invalid
+from nosync.model.retention import Retention
 from nosync.recovery.restore import Recovered
 from nosync.recovery.suspicion import suspect
 from nosync.state.spine import plan_merge
 
 from .adversities import PASSING, Adversities
 from .ending import check_end, come_to_rest
-from .keeping import Coarse, Reader, look_at_readers
+from .keeping import Coarse, Reader, look_at_readers, some_ladder
 from .life import Life
 from .parsing import parsed_once
 from .places import Away, File, Host, Link, facts_of
@@ -57,7 +59,9 @@ class History:
         self.lives: list[Life] = []
         self.promises = Promises(self)
         self.rotten = self.repaired = False
-        self.rule = chance.choice((None, Coarse(1, 1000), Coarse(2, 3), Coarse(6, 4)))
+        self.rule: Retention | None = chance.choice((None, Coarse(1, 1000), Coarse(2, 3), Coarse(6, 4)))
+        if seed % 7 == 5:
+            self.rule = some_ladder(random.Random(seed))
         self.readers: list[Reader] = []
         self.at_once, self.erased = seed % 3 * 8 + 1, 0  # layers that are given up in one record, and those that are gone by now
         self.slow = ("", "layers", "host", "merger", "tidy")[seed % 5]  # this duty has to wait for long

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nosync.journal.journal import image_of
 from nosync.journal.pins import pin, unpin
+from nosync.model.ladder import Ladder, ladder_of
 from nosync.model.retention import Hold, Kept, boundary
 from nosync.state.cover import is_complete, is_rescaled, pieces
 from nosync.tiers.reader_leases import Lease
@@ -41,6 +43,19 @@ class Coarse:
 
     def boundary(self, newest: int, holds: Sequence[Hold]) -> int:
         return boundary(newest, holds)
+
+
+def some_ladder(chance: random.Random) -> Ladder:
+    """As a user would choose it, for histories that take a minute or so."""
+    kind = chance.randrange(4)
+    if kind == 0:
+        return ladder_of(chance.randrange(1, 12))
+    young, step = chance.randrange(1, 8), chance.randrange(1, 6)
+    if kind == 1:
+        return ladder_of(f"{young} seconds")
+    rungs = {f"{young} seconds": "every epoch", f"{young + chance.randrange(4, 20)} seconds": f"{step} seconds"}
+    oldest = {f"{young + chance.randrange(20, 90)} seconds": f"{step + chance.randrange(1, 20)} seconds"} if kind == 2 else {}
+    return ladder_of(rungs | oldest)
 
 
 @dataclass
@@ -99,6 +114,8 @@ def check_kept(history: History, life: Life, known: list[Opened]) -> None:
     """The state as of every kept epoch is what the input makes of it. What was computed at once after a loss cannot be told apart."""
     assert life.journal is not None
     image = life.journal.image
+    if gone := {name: epoch for name, epoch in image.pins.items() if epoch not in image.kept}:
+        raise Broken(f"pins hold nothing: {gone}")
     states = expected([events_of(history, entry) for entry in known if entry.epoch <= image.epoch])
     for epoch in [epoch for epoch in range(1, image.epoch + 1) if epoch in image.kept]:
         for trace, wanted in states[epoch - 1].items():

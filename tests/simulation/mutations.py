@@ -13,7 +13,7 @@ from nosync.journal.names import RECORDS, RUNS
 from nosync.journal.rolling import Roller
 from nosync.model.identifiers import Epoch
 from nosync.model.policies.log_structured import LogStructured
-from nosync.model.retention import Kept
+from nosync.model.retention import Kept, release_holds
 from nosync.tiers.reader_leases import Lease, Leases
 from nosync.tiers.sweeper import Sweeper
 
@@ -255,6 +255,36 @@ def leaves_are_given_up_before_they_are_safe() -> Any:
             self.floor = floor
 
     return patch.object(Compactor, "_without_use", blind)
+
+
+def _floor(holds: Callable[[Any], Any]) -> Any:
+    """Of compaction, with some of its holds alone."""
+    plain = Compactor._without_use
+
+    def changed(self: Any, image: Any) -> Any:
+        floor, upkeep = self.floor, self.floor.__self__
+        self.floor = lambda newest: upkeep.rule().boundary(newest, holds(upkeep))
+        try:
+            return plain(self, image)
+        finally:
+            self.floor = floor
+
+    return patch.object(Compactor, "_without_use", changed)
+
+
+@mutation(0)
+def outputs_are_given_up_before_sinks_have_them() -> Any:
+    return _floor(lambda upkeep: upkeep.policy.input_holds(upkeep.standings()))
+
+
+@mutation(47)
+def leaves_are_given_up_before_tiers_have_them() -> Any:
+    return _floor(lambda upkeep: release_holds({sink: upkeep.journal.image.released.get(sink, 0) for sink in upkeep.releaser.sinks}))
+
+
+@mutation(0)
+def pins_hold_nothing() -> Any:
+    return patch.object(upkeep, "pin_holds", lambda pins: [])
 
 
 @mutation(119)
