@@ -9,13 +9,16 @@ import pytest
 
 from nosync.duties import compacting
 from nosync.duties.compacting import EPOCHS_BETWEEN, ERASED_AT_ONCE, Compactor
-from nosync.journal.entries import Computed, Declared, Merged, Opened, Thinned
+from nosync.journal.entries import Computed, Declared, Merged, Opened, Rescaled, Thinned
+from nosync.journal.image_text import from_text, to_text
 from nosync.journal.journal import Journal
 from nosync.model.errors import Fenced
 from nosync.model.hash_range import ALL_HASHES, HashRange
-from nosync.model.identifiers import Epoch, RecordNumber
+from nosync.model.identifiers import Epoch, RecordNumber, TraceName
 from nosync.model.layers import LayerInfo
 from nosync.model.run import this_process
+from nosync.model.shards import shard_ranges
+from nosync.state.cover import known_updates, pieces
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
 from nosync.tiers.host import HostTier
@@ -225,12 +228,38 @@ def test_the_remote_is_asked_for_what_stands_for_the_past(journal: Journal) -> N
     assert shipper.wanted.keys() <= {path for span, path in named(journal).items() if span == (4, 5)}
 
 
-def test_what_was_rescaled_stays(journal: Journal) -> None:
-    half = replace(layer(journal, 4, 5), range=HashRange(0, 1 << 63))
-    journal.append(Opened(4, 0.0, {}), Computed(4, (half,), {}, {}), Thinned(4, (), ()))
-    before = left(journal)
-    work = compactor(journal, set(named(journal).values()))
-    assert not work.step(journal.number) and left(journal) == before
+LOWER, UPPER = shard_ranges(2)
+
+
+def cut(journal: Journal, lower: int, upper: int, held: HashRange, bottom: bool = False) -> LayerInfo:
+    """A layer of one of two shards."""
+    whole = layer(journal, lower, upper, bottom)
+    path = f"layers/v/{held}/{lower:012d}-{upper}-1.aa-{lower}{upper}.arrow"
+    journal.disk.replace(path, b"x" * 100)
+    return replace(whole, range=held, path=path)
+
+
+def test_a_wide_layer_goes_piece_by_piece_after_a_rescaling(journal: Journal) -> None:
+    journal.append(Rescaled(Epoch(4), 2, 0.0), Opened(4, 0.0, {}), Computed(4, (cut(journal, 4, 5, LOWER),), {}, {}))
+    journal.append(Merged(cut(journal, 1, 5, LOWER, bottom=True)), Thinned(4, (), ()))
+    assert compactor(journal, {one.path for one in journal.image.layers()}).step(journal.number)
+    assert left(journal) == {(1, 4), (1, 5)}
+    assert [one.without for one in journal.image.layers()] == [(LOWER,), ()]
+    written = journal.image.traces[TraceName("v")]
+    found = {held: [(one.lower, one.upper) for one in known_updates(layers)] for held, layers in pieces(written).items()}
+    assert found == {LOWER: [(1, 5)], UPPER: [(1, 4)]}  # whoever loses the merged layer must know that it was all there is
+    assert from_text(to_text(journal.image)) == journal.image
+
+    journal.append(Opened(5, 0.0, {}), Computed(5, (cut(journal, 5, 6, UPPER),), {}, {}))
+    journal.append(Merged(cut(journal, 1, 6, UPPER, bottom=True)), Thinned(5, (), ()))
+    assert compactor(journal, {one.path for one in journal.image.layers()}).step(journal.number)
+    assert {held: [one.upper for one in layers] for held, layers in pieces(written).items()} == {LOWER: [5], UPPER: [6]}
+
+
+def test_what_was_lost_for_good_and_nobody_needs_is_forgotten(journal: Journal) -> None:
+    journal.disk.delete(named(journal)[2, 3])
+    assert compactor(journal, {named(journal)[1, 4]}).step(journal.number)
+    assert left(journal) == {(1, 4)}
 
 
 def test_outputs_go_one_by_one_also_after_a_rescaling(tmp_path: Path) -> None:

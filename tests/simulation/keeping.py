@@ -11,7 +11,7 @@ from nosync.journal.journal import image_of
 from nosync.journal.pins import pin, unpin
 from nosync.model.ladder import Ladder, ladder_of
 from nosync.model.retention import Hold, Kept, boundary
-from nosync.state.cover import is_complete, is_rescaled, pieces
+from nosync.state.cover import is_complete, pieces
 from nosync.tiers.reader_leases import Lease
 
 from .places import Peek
@@ -148,7 +148,7 @@ def check_few(life: Life) -> None:
     for trace in ("totals", "parities"):
         written = image.traces.get(trace, {})
         for held, layers in written.items():
-            if len(layers) > MOST_LAYERS and not is_rescaled(written):
+            if len(layers) > MOST_LAYERS:
                 raise Broken(f"{trace} {held} still has {[layer.path for layer in layers]}")
     if life.upkeep.compactor.due:
         raise Broken(f"{list(life.upkeep.compactor.due)} were given up and never deleted")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from unittest.mock import patch
 
+from nosync.duties.compacting import Compactor
 from nosync.journal import image
 from nosync.journal.entries import Rescaled
 from nosync.journal.journal import Journal
@@ -69,6 +70,7 @@ MUTATIONS: dict[str, tuple[Callable[[], Any], int]] = {
     "covers are put together as if ranges did not overlap": (lambda: patch.object(cover, "pieces", dict), 0),
     "a new layer takes the place of others in its own range only": (lambda: patch.object(image, "with_layers", _beside), 0),
     "neighbouring merges take whole layers": (lambda: patch.object(spine, "layer_ranges", _whole), 3),
+    "a layer goes as soon as one piece can do without": (lambda: patch.object(Compactor, "_without_use", _anywhere), 0),
     "what is merged may reach beyond what was written": (lambda: patch.object(life, "merges_of", _as_one), 30),
 }
 
@@ -81,6 +83,14 @@ def _beside(covers: Covers, layers: Iterable[LayerInfo]) -> Covers:
 
 def _whole(covers: Covers, wanted: HashRange) -> Any:
     return tuple((layer, layer.range) for layer, _ in cover.layer_ranges(covers, wanted))
+
+
+WITHOUT_USE = Compactor._without_use
+
+
+def _anywhere(self: Any, image: Any) -> Any:
+    gone, parts = WITHOUT_USE(self, image)
+    return [*gone, *parts], {}
 
 
 def _as_one(chosen: Any) -> Any:

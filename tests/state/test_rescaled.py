@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +11,26 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from nosync.duties.merge_worker import merge
-from nosync.duties.merging import due_merges
-from nosync.journal.entries import Computed, Declared, Merged, Rescaled
+from nosync.duties.compacting import Compactor
+from nosync.duties.merge_worker import fold, merge
+from nosync.duties.merging import due_folds, due_merges
+from nosync.journal.entries import Computed, Declared, GivenUp, Merged, Rescaled, Thinned
 from nosync.journal.image import Image
 from nosync.journal.image_text import from_text, to_text
 from nosync.journal.names import layer_path
 from nosync.model.columns import COUNT, HASH, ROW
 from nosync.model.hash_range import HashRange
-from nosync.model.identifiers import Epoch
+from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.layers import Covers, Kind, LayerInfo
 from nosync.model.shards import shard_ranges
+from nosync.state import folding
 from nosync.state.cover import LayerRange, cover, covers_of, layer_ranges, pieces, with_layers
 from nosync.state.layer import Layer, open_layer, write_layer
 from nosync.state.merge import scan
 from nosync.state.partial_layer import cut_to, opened
 from nosync.state.search import lookup
+from nosync.state.spine import levels, merges_of
+from nosync.state.versions import open_as_of
 
 KEYS = 60
 
@@ -74,8 +78,32 @@ class Trace:
         for order in chain(*due_merges(self.image)[:1]):
             self.apply(Merged(merge(str(self.home), "f", "1.ab", order)))
 
+    def fold(self) -> None:
+        parts = [(TraceName("t"), held) for held in pieces(self.image.traces.get("t", {}))]
+        for order in islice(due_folds(self.image, self.image.epoch, parts), self.chance.choice((1, 4))):
+            self.apply(Merged(fold(str(self.home), "f", "1.ab", order)))
+
+    def thin(self) -> None:
+        kept, newest = self.image.kept, self.image.epoch
+        since = max(kept.since, newest - self.chance.choice((0, 2, 6)))
+        older = [epoch for epoch in range(1, since) if epoch in kept and self.chance.random() < 0.5]
+        gone = tuple(epoch for epoch in kept.among if epoch not in older)
+        self.apply(Thinned(since, tuple(epoch for epoch in older if epoch >= kept.since), gone))
+
+    def give_up(self) -> None:
+        unused: Any = None
+        work = Compactor(unused, unused, None, None, None, lambda newest: newest, lambda: None, lambda layer: True)
+        gone, parts = work._without_use(self.image)
+        before = self.image.newest.get("t", {})
+        self.apply(GivenUp(tuple(gone), {path: [str(part) for part in held] for path, held in parts.items()}))
+        assert {held: [one.path for one in found] for held, found in before.items()} == {
+            held: [one.path for one in found] for held, found in self.image.newest.get("t", {}).items()
+        }
+        for path in gone:
+            (self.home / path).unlink()
+
     def read(self, at: int, held: HashRange) -> list[Layer]:
-        return opened(layer_ranges(self.image.covers("t", at), held), lambda info: open_layer(self.home, info))
+        return opened(layer_ranges(self.image.covers("t", at), held), lambda info: open_as_of(self.home, info))
 
     def check(self, at: int) -> None:
         for held in shard_ranges(self.chance.choice((1, 2, 3, 8))):
@@ -108,6 +136,27 @@ def test_every_epoch_reads_the_same_whatever_was_rescaled_and_merged(tmp_path: P
         trace.check(epoch)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_kept_epochs_read_the_same_in_few_files_whatever_was_rescaled(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folding, "LEAVES", 3)
+    trace = Trace(tmp_path, "upserts" if seed % 2 else "diffs", seed)
+    duties = (trace.merge, trace.fold, trace.thin, trace.give_up)
+    for _ in range(16):
+        if trace.chance.random() < 0.3:
+            trace.apply(Rescaled(len(trace.states), trace.chance.choice((1, 2, 3, 5)), 0.0))
+        trace.epoch()
+        for _ in range(4):
+            trace.chance.choice(duties)()
+        for epoch in [epoch for epoch in range(1, len(trace.states)) if epoch in trace.image.kept]:
+            trace.check(epoch)
+    trace.apply(Thinned(trace.image.epoch, (), trace.image.kept.among))
+    while due_merges(trace.image):
+        trace.merge()
+    trace.give_up()
+    trace.check(trace.image.epoch)
+    assert max(map(len, pieces(trace.image.traces["t"]).values())) <= 12
+
+
 def test_merging_to_the_end_leaves_layers_of_todays_shards_alone(tmp_path: Path) -> None:
     trace = Trace(tmp_path, "upserts", 1)
     for shards in (2, 8, 3):
@@ -134,6 +183,16 @@ def test_pieces_are_cut_only_where_ranges_overlap() -> None:
     assert cut == {quarters[0]: [fine, lower], quarters[1]: [lower], halves[1]: [upper]}
     assert covers_of({halves[0]: [lower], quarters[0]: [fine]}, 2) == {quarters[0]: (fine, lower), quarters[1]: (lower,)}
     assert cover(cut[quarters[0]], 1) == (lower,)
+
+
+def test_no_merged_layer_goes_beyond_the_epochs_that_changed_its_hashes() -> None:
+    whole, (low, high) = HashRange(0, 1 << 64), shard_ranges(2)
+    first, second, third = layer(low, 1, 2), layer(whole, 2, 3), layer(high, 3, 4)
+    covers = {low: (second, first), high: (third, second)}
+    assert merges_of(levels(covers, whole)) == [(low, [(second, low), (first, low)]), (high, [(third, high), (second, high)])]
+    last = layer(whole, 4, 5)
+    covers = {low: (last, second, first), high: (last, third, layer(high, 1, 2))}
+    assert [held for held, _ in merges_of(levels(covers, whole))] == [whole]
 
 
 def test_a_part_of_a_layer_is_a_layer_of_its_own_hashes(tmp_path: Path) -> None:

@@ -17,11 +17,12 @@ from nosync.journal.image import Image
 from nosync.journal.journal import Journal
 from nosync.journal.names import LAYERS
 from nosync.journal.recent import layers_of
+from nosync.model.hash_range import HashRange, joined
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, TraceName
 from nosync.model.layers import LayerInfo, TraceRange
 from nosync.model.retention import FIRST
 from nosync.model.store import Disk, Remote
-from nosync.state.cover import is_rescaled, pieces
+from nosync.state.cover import pieces
 from nosync.state.folding import chain_of, needed
 from nosync.tiers.host import HostTier
 from nosync.tiers.layer_shipper import LayerShipper
@@ -50,7 +51,7 @@ class Compactor:
         self.journal, self.disk, self.remote, self.host, self.shipper = journal, disk, remote, host, shipper
         self.floor, self.held, self.verify = floor, held, verify
         self.due: deque[tuple[RecordNumber, str, bool]] = deque()
-        self.looked: tuple[RecordNumber, int] = RecordNumber(-1), 0
+        self.looked: object = None
         self.looked_epoch = NO_EPOCH
         self.missing: dict[str, LayerInfo] | None = None
         self.erased = 0
@@ -102,44 +103,53 @@ class Compactor:
 
     def _give_up(self) -> bool:
         image = self.journal.snapshot()[0]
-        state = image.number, len(self.shipper.uploaded) if self.shipper is not None else 0
+        uploaded = self.shipper.uploaded if self.shipper is not None else set[str]()
+        state = image.number, len(uploaded), (self.host.number, len(self.host.merged)) if self.host is not None else None
         busy = image.unfinished() is not None
         if state == self.looked or (busy and image.epoch < self.looked_epoch + EPOCHS_BETWEEN):
             return False
         self.looked_epoch = image.epoch
-        gone = self._without_use(image)
-        if len(gone) < AT_ONCE and busy:
+        gone, parts = self._without_use(image)
+        if len(gone) + len(parts) < AT_ONCE and busy:
             return False  # soon there are more
         self.looked = state
-        if gone:
-            uploaded = self.shipper.uploaded if self.shipper is not None else set[str]()
+        if gone or parts:
             there = [name for name in gone if name in uploaded]
-            number = self.journal.append(GivenUp(tuple(gone)))
+            number = self.journal.append(GivenUp(tuple(gone), {path: list(map(str, joined(held))) for path, held in parts.items()}))
             self.due.extend((number, name, name in there) for name in gone)
-        return bool(gone)
+            self.missing = {name: layer for name, layer in (self.missing or {}).items() if name not in gone}
+        return bool(gone or parts)
 
-    def _without_use(self, image: Image) -> list[str]:
-        """Layers that no tier needs. Nothing that happens meanwhile makes one of them needed again."""
-        last, unsynced, missing = self.floor(image.epoch), self._unsynced(), self.missing or {}
+    def _without_use(self, image: Image) -> tuple[list[str], dict[str, list[HashRange]]]:
+        """Layers that no tier needs; and of those that are still needed, the hashes for which they are not: after a rescaling a layer may
+        be all that there is in one piece, and beneath what was merged in another. There it would pass for what was changed in its epochs,
+        and for all of it. Nothing that happens meanwhile makes one of them needed again.
+        """
+        last, unsynced = self.floor(image.epoch), self._unsynced()
         sinks = {TraceName(sink["trace"]) for sink in (image.declared.sinks.values() if image.declared else ()) if "trace" in sink}
-        gone: list[str] = []
+        gone: dict[str, list[HashRange]] = {}
         wanted: dict[str, LayerInfo] = {}
+        needed: set[str] = set()
         for trace, written in image.traces.items():
-            if trace not in sinks and is_rescaled(written):
-                continue  # a wide layer stands for epochs in several narrow ones: all of it stays
             begun = Epoch(image.begun[trace].epoch if trace in image.begun else FIRST)
-            stay = {layer.path for found in image.newest.get(trace, {}).values() for layer in found} if trace not in sinks else set()
             for held, layers in pieces(written).items():
                 if trace in sinks:
-                    stay |= {layer.path for layer in layers if layer.upper > last + 1}
+                    stay = {layer.path for layer in layers if layer.upper > last + 1}
                 else:
+                    newest = image.newest.get(trace, {}).items()
+                    stay = {layer.path for range, found in newest if range.overlaps(held) for layer in found}
                     stay |= self._needed((trace, held), layers, image, last, begun, unsynced)
                     wanted |= self._wanted(layers, image, last, begun)
-            stay |= unsynced | missing.keys()
-            gone += [layer.path for layers in written.values() for layer in layers if layer.path not in stay]
+                if any(layer.path in unsynced and layer.path not in stay for layer in layers):
+                    stay = {layer.path for layer in layers}  # all at once, or none: what is left must not pass for all that there was
+                needed |= stay
+                for layer in layers:
+                    if layer.path not in stay:
+                        gone.setdefault(layer.path, []).append(held)
         if self.shipper is not None:
-            self.shipper.wanted = {path: layer for path, layer in wanted.items() if path not in gone}
-        return gone
+            self.shipper.wanted = {path: layer for path, layer in wanted.items() if path not in gone or path in needed}
+        whole = [path for path in gone if path not in needed]
+        return whole, {path: held for path, held in gone.items() if path in needed}
 
     def _needed(
         self, part: TraceRange, layers: list[LayerInfo], image: Image, last: Epoch, first: Epoch, unsynced: Container[str]

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, dropwhile
 from queue import Empty, SimpleQueue
 from typing import IO, Any, TypeVar
@@ -25,8 +26,8 @@ from nosync.model.retention import FIRST, Kept
 from nosync.model.shards import shard_ranges
 from nosync.model.watermark import Expiry
 from nosync.recovery.suspicion import START_AGAIN
-from nosync.state.cover import LayerRange, is_rescaled, pieces
-from nosync.state.folding import chain_of, plan_fold
+from nosync.state.cover import LayerRange, pieces
+from nosync.state.folding import Chain, Fold, chain_of, plan_folds
 from nosync.state.spine import WIDTH, Level, levels, merges_of, plan_cleaning, plan_merge
 from nosync.tiers.background import close_pipes, spawn
 
@@ -275,19 +276,27 @@ def _merges(image: Image, chosen: Sequence[Level], bottom: bool, expiry: Expiry 
 
 
 def due_folds(image: Image, last: Epoch, parts: Iterable[TraceRange], knobs: Compaction = DEFAULT) -> Iterator[Order]:
-    """What keeps the past in few files, of each of these ranges of traces one order at most. What was rescaled stays as it is: nothing of
-    it is given up (see `compacting`).
-    """
+    """What keeps the past in few files: for each of these ranges of traces what comes next, and with it what belongs beside that."""
+    given: set[tuple[TraceName, HashRange, Epoch]] = set()
+    ages = Ages(image.times, image.epoch)
     for trace, held in parts:
-        if is_rescaled(image.traces[trace]):
-            continue
+        ranges = pieces(image.traces[trace])
         first = image.begun[trace].epoch if trace in image.begun else FIRST
-        layers = pieces(image.traces[trace])[held]
-        fold = plan_fold(chain_of(layers, image.kept, last, first), image.kept, knobs, Ages(image.times, image.epoch))
-        if fold is not None:
-            among, since = image.kept.between(fold.lower, Epoch(fold.upper - 2))
-            kept = {"among": among, "since": since, "blind": fold.blind, "bottom": fold.bottom}
-            yield _order(held, [(layer, held) for layer in fold.layers]) | {"lower": fold.lower, "upper": fold.upper, **kept}
+        chain_in = partial(_chain_in, ranges, image.kept, last, first)
+        for range, fold in plan_folds(held, ranges, chain_in, image.kept, knobs, ages):
+            if (trace, range, fold.lower) not in given:
+                given.add((trace, range, fold.lower))
+                yield _fold_order(range, fold, image.kept)
+
+
+def _chain_in(ranges: Mapping[HashRange, list[LayerInfo]], kept: Kept, last: Epoch, first: Epoch, held: HashRange) -> Chain:
+    return chain_of(ranges[held], kept, last, first)
+
+
+def _fold_order(held: HashRange, fold: Fold, kept: Kept) -> Order:
+    among, since = kept.between(fold.lower, Epoch(fold.upper - 2))
+    facts = {"lower": fold.lower, "upper": fold.upper, "among": among, "since": since, "blind": fold.blind, "bottom": fold.bottom}
+    return _order(held, [(layer, held) for layer in fold.layers]) | facts
 
 
 def _order(held: HashRange, ranges: Iterable[LayerRange]) -> Order:

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from nosync.journal.typed import checks_of
 from nosync.model.errors import LONGEST, MALFORMED, Internal
+from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName
 from nosync.model.layers import LayerInfo
 from nosync.model.policies.log_structured import LOG_STRUCTURED
@@ -227,9 +228,12 @@ class Unpinned:
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """Layers that nobody will ask for again: others stand for them on every tier. They may be deleted from here on."""
+    """Layers that nobody will ask for again: others stand for them on every tier. They may be deleted from here on. `parts`: of layers
+    that stay, by path, the ranges of hashes for which they are given up as well, as text.
+    """
 
     paths: tuple[str, ...]
+    parts: dict[str, list[str]] = field(default_factory=dict)
 
 
 Entry = (
@@ -268,6 +272,8 @@ def from_json(text: dict[str, Any]) -> Entry:
             values |= {name: tuple(values[name]) for name in ("among", "gone")}
         case "givenup":
             values["paths"] = tuple(values["paths"])
+            for held in (held for parts in values.get("parts", {}).values() for held in parts):
+                HashRange.parse(held)
         case "rescaled" if values["shards"] not in POSSIBLE_SHARDS:
             raise ValueError(f"{values['shards']} shards are not possible")
     kind = KINDS[text["entry"]]

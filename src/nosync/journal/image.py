@@ -4,7 +4,7 @@ The image of a long history stays small: it has the layers that nobody has given
 leaves of the epochs what is under way. What was forgotten is still in the segments of the journal (see `past`).
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ from nosync.journal.entries import (
     Trimmed,
     Unpinned,
 )
-from nosync.model.hash_range import HashRange
+from nosync.model.hash_range import HashRange, joined
 from nosync.model.identifiers import NO_EPOCH, NO_RECORD, Epoch, RecordNumber, TraceName
 from nosync.model.layers import Covers, LayerInfo
 from nosync.model.retention import ALL_EPOCHS, Kept
@@ -147,6 +147,7 @@ class Image:
                 self.pins.pop(entry.name, None)
             case GivenUp():
                 self._lose(frozenset(entry.paths))
+                self._narrow(entry.parts)
             case Rescaled():
                 self.declared = replace(self.declared, shards=entry.shards) if self.declared else None
 
@@ -189,6 +190,16 @@ class Image:
                     ranges[held] = [layer for layer in ranges[held] if layer.path not in paths]
                 if any(layer.path in paths for found in self.newest.get(trace, {}).values() for layer in found):
                     self.newest[trace] = covers_of(ranges, self.epoch)
+
+    def _narrow(self, parts: Mapping[str, Iterable[str]]) -> None:
+        """These layers stand for fewer hashes. The newest covers have none of them there."""
+        known = {layer.path: layer for layer in self.layers() if layer.path in parts} if parts else {}
+        narrow = {path: _without(layer, parts[path]) for path, layer in known.items()}
+        for trace in {layer.trace for layer in narrow.values()}:
+            for held, layers in self.traces[trace].items():
+                self.traces[trace][held] = [narrow.get(layer.path, layer) for layer in layers]
+            covers = self.newest.get(trace, {}).items()
+            self.newest[trace] = {held: tuple(narrow.get(layer.path, layer) for layer in found) for held, found in covers}
 
     def _keep(self, traces: frozenset[TraceName]) -> None:
         """Drops what a new program has no use for; a declaration that names no traces leaves all."""
@@ -272,6 +283,11 @@ class Image:
         other.traces = {trace: {held: list(layers) for held, layers in ranges.items()} for trace, ranges in self.traces.items()}
         other.newest = {trace: dict(covers) for trace, covers in self.newest.items()}
         return other
+
+
+def _without(layer: LayerInfo, parts: Iterable[str]) -> LayerInfo:
+    given_up = joined([*layer.without, *map(HashRange.parse, parts)])
+    return replace(layer, without=tuple(given_up))
 
 
 def fold(entries: Iterable[Entry]) -> Image:

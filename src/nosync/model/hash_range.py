@@ -4,6 +4,7 @@ Hashes are unsigned, of 64 bits. As text, in names of files and in the journal, 
 zeros at the end of the first and the f's at the end of the last: "0-f" is everything, "8-f" the upper half.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 DIGITS = 16
@@ -54,3 +55,21 @@ class HashRange(NamedTuple):
 
 
 ALL_HASHES = HashRange(0, 1 << 64)
+
+
+def remainder(whole: HashRange, taken: Iterable[HashRange]) -> list[HashRange]:
+    """The parts of a range that are in none of those taken."""
+    left = [whole]
+    for one in taken:
+        left = [rest for part in left for rest in part.without(one)]
+    return left
+
+
+def joined(ranges: Iterable[HashRange]) -> list[HashRange]:
+    """The same hashes in as few ranges as can be, ascending."""
+    found: list[HashRange] = []
+    for one in sorted(ranges):
+        if found and one.lower <= found[-1].upper:
+            one = HashRange(found[-1].lower, max(found.pop().upper, one.upper))
+        found.append(one)
+    return found

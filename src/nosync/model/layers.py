@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 from zlib import crc32
 
-from nosync.model.hash_range import HashRange
+from nosync.model.hash_range import HashRange, remainder
 from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName
 from nosync.model.places import HOME, Place, is_place
 from nosync.model.store import is_own_name
@@ -25,7 +25,8 @@ class LayerInfo:
     that is kept (see `retention.Kept`), but for those `blind`: from the first of each pair on, up to before the second. It may begin with
     epochs that changed nothing: `first` is the first that did. `until` is set where a cover takes only the epochs before that; it is not
     recorded. `leaves` tells the leaf layers that it was made of (see `leaves_of`). Nothing of the trace lies before a layer that is said
-    to be at its `bottom`. `place`: where it was written, if not in the home (see `places`).
+    to be at its `bottom`. `place`: where it was written, if not in the home (see `places`). `without` these ranges of hashes: for them it
+    was given up, others stand for it there.
     """
 
     trace: TraceName
@@ -44,6 +45,15 @@ class LayerInfo:
     bottom: bool = False
     until: Epoch = NO_EPOCH
     place: Place = HOME
+    without: tuple[HashRange, ...] = ()
+
+    @property
+    def reach(self) -> HashRange:
+        """Its range, but for what it was given up for at either end."""
+        if not self.without:
+            return self.range
+        left = remainder(self.range, self.without) or [self.range]
+        return HashRange(min(part.lower for part in left), max(part.upper for part in left))
 
     @property
     def begin(self) -> Epoch:
@@ -62,14 +72,16 @@ class LayerInfo:
     def to_json(self) -> dict[str, Any]:
         facts = {name: getattr(self, name) for name in ("trace", "lower", "upper", "kind", "path", "rows", "bytes", "checksum")}
         versioned = {"versions": self.versions, "blind": self.blind, "first": self.first, "leaves": self.leaves} if self.versions else {}
-        rest = ({"bottom": True} if self.bottom else {}) | ({"place": self.place} if self.place else {})
+        rest: dict[str, Any] = ({"bottom": True} if self.bottom else {}) | ({"place": self.place} if self.place else {})
+        rest |= {"without": [str(part) for part in self.without]} if self.without else {}
         return {**facts, "range": str(self.range), **versioned, **rest}
 
     @staticmethod
     def from_json(entry: dict[str, Any]) -> "LayerInfo":
         """`ValueError` or `TypeError` where the facts are none of a layer."""
         blind = tuple((Epoch(first), Epoch(last)) for first, last in entry.get("blind", ()))
-        layer = LayerInfo(**entry | {"range": HashRange.parse(entry["range"]), "blind": blind})
+        without = tuple(map(HashRange.parse, entry.get("without", ())))
+        layer = LayerInfo(**entry | {"range": HashRange.parse(entry["range"]), "blind": blind, "without": without})
         numbers = [layer.lower, layer.upper, layer.rows, layer.bytes, layer.versions, layer.first, layer.leaves, layer.until]
         numbers += [end for pair in blind for end in pair]
         if not all(type(number) is int and 0 <= number < MOST for number in numbers) or layer.lower >= layer.upper:

@@ -4,22 +4,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from nosync.journal.image import Image
-from nosync.model.hash_range import HashRange
+from nosync.model.hash_range import HashRange, remainder
 from nosync.model.layers import LayerInfo
 from nosync.recovery.recompute import Recompute
-from nosync.state.cover import pieces, remainder
+from nosync.state.cover import pieces
 from nosync.state.leaves import leaf_layers
 
 
 def as_written(leaf: LayerInfo, whole: Mapping[str, LayerInfo]) -> LayerInfo:
     """With all the hashes that it has, by path."""
-    return replace(leaf, range=whole[leaf.path].range) if leaf.path in whole else leaf
+    return replace(leaf, range=whole[leaf.path].reach) if leaf.path in whole else leaf
 
 
 def widened(job: Recompute, layers: Iterable[LayerInfo]) -> Recompute:
     """The job for all hashes of the layers whose place is taken by what it makes: none of them goes in part."""
     inside = [layer for layer in layers if layer.trace in job.targets and job.spans(layer)]
-    targets = {trace: _together(ranges, [layer.range for layer in inside if layer.trace == trace]) for trace, ranges in job.targets.items()}
+    targets = {trace: _together(ranges, [layer.reach for layer in inside if layer.trace == trace]) for trace, ranges in job.targets.items()}
     return replace(job, targets=targets)
 
 
@@ -44,12 +44,14 @@ def lost_leaves(image: Image, readable: Callable[[str], bool]) -> list[LayerInfo
         gone = [layer for one in mixed for layer in written[one] if not readable(layer.path)]
         leaves = {leaf for layers in pieces(written).values() for leaf in leaf_layers(layers)} if gone else set()
         there = [layer for layers in written.values() for layer in layers if gone and readable(layer.path)]
-        found |= {layer.path: layer for layer in gone if layer in leaves and remainder(layer.range, _twins(layer, there))}
+        found |= {layer.path: layer for layer in gone if layer in leaves and _is_left(layer, there)}
     return list(found.values())
 
 
-def _twins(layer: LayerInfo, others: Iterable[LayerInfo]) -> list[HashRange]:
-    return [other.range for other in others if (other.lower, other.upper) == (layer.lower, layer.upper)]
+def _is_left(layer: LayerInfo, others: Iterable[LayerInfo]) -> bool:
+    """Whether it has hashes that it was not given up for, and for which there is no other layer of its epochs."""
+    twins = [other.range for other in others if (other.lower, other.upper) == (layer.lower, layer.upper)]
+    return bool(remainder(layer.range, [*layer.without, *twins]))
 
 
 def remembered(lost: Iterable[LayerInfo], jobs: Sequence[Recompute]) -> set[str]:

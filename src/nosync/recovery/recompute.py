@@ -21,4 +21,4 @@ class Recompute:
 
     def replaces(self, layer: LayerInfo) -> bool:
         """Whether what the job makes comes in the place of a layer."""
-        return self.spans(layer) and any(held.overlaps(layer.range) for held in self.targets.get(layer.trace, ()))
+        return self.spans(layer) and any(held.overlaps(layer.reach) for held in self.targets.get(layer.trace, ()))

@@ -14,7 +14,7 @@ from nosync.journal.past import TieredReader, whole_image
 from nosync.journal.record import Record
 from nosync.model.engine import CoversOf, Engine
 from nosync.model.errors import Conflict, Corrupt
-from nosync.model.hash_range import HashRange
+from nosync.model.hash_range import HashRange, remainder
 from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, TraceName, epochs
 from nosync.model.layers import Covers, Kind, LayerInfo
 from nosync.model.status import Recovery
@@ -24,7 +24,6 @@ from nosync.recovery.progress import RecoveryProgress, parts_of
 from nosync.recovery.recompute import Recompute
 from nosync.recovery.survey import Verify, intact, survey
 from nosync.recovery.suspicion import suspect
-from nosync.state.cover import remainder
 
 Report = Callable[[Recovery], None]
 

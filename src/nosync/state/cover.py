@@ -6,7 +6,8 @@ trace does not show it. Whoever reads what may be incomplete asks `is_complete`.
 
 After a rescaling the layers of a trace have ranges that overlap. Then the hash space is cut at all their ends into *pieces*: within a piece
 a layer has either all hashes or none, and layers are chosen as if there were no others. So whatever is read of a layer, it is the
-*part* that lies in the pieces for which it was chosen.
+*part* that lies in the pieces for which it was chosen. A layer that was given up for some hashes (`LayerInfo.without`) is in none of their
+pieces.
 """
 
 from bisect import bisect_left
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from nosync.model.hash_range import HashRange
+from nosync.model.hash_range import HashRange, remainder
 from nosync.model.identifiers import NO_EPOCH, Epoch
 from nosync.model.layers import Covers, LayerInfo, leaves_of
 from nosync.model.retention import Kept
@@ -139,20 +140,17 @@ def _is_readable(layer: LayerInfo, at: Epoch, kept: Kept | None) -> bool:
     return inside and not any(first <= at < last for first, last in layer.blind)
 
 
-def is_rescaled(written: Written) -> bool:
-    """Whether layers of different numbers of shards lie side by side."""
-    ranges = sorted(held for held, layers in written.items() if layers)
-    return any(one.upper > other.lower for one, other in pairwise(ranges))
-
-
 def pieces(written: Written) -> dict[HashRange, list[LayerInfo]]:
     """The layers of a trace by ranges that do not overlap, ascending: as they were written, or cut where they were rescaled."""
     ranges = sorted(held for held, layers in written.items() if layers)
-    if not is_rescaled(written):
+    given_up = {part for held in ranges for layer in written[held] for part in layer.without}
+    if not given_up and all(one.upper <= other.lower for one, other in pairwise(ranges)):
         return {held: list(written[held]) for held in ranges}
-    ends = sorted({end for held in ranges for end in held})
+    ends = sorted({end for held in (*ranges, *given_up) for end in held})
     cut = {HashRange(lower, upper): [held for held in ranges if held.lower <= lower < held.upper] for lower, upper in pairwise(ends)}
-    return {piece: [layer for held in around for layer in written[held]] for piece, around in cut.items() if around}
+    found = {piece: [layer for held in around for layer in written[held]] for piece, around in cut.items()}
+    left = {piece: [layer for layer in layers if not any(map(piece.within, layer.without))] for piece, layers in found.items()}
+    return {piece: layers for piece, layers in left.items() if layers}
 
 
 def covers_of(written: Written, at: Epoch, kept: Kept | None = None) -> Covers:
@@ -210,14 +208,6 @@ def layer_ranges(covers: Covers, wanted: HashRange) -> tuple[LayerRange, ...]:
             known.append(HashRange(known.pop().lower, part.upper) if touches else part)
     newest_first = sorted(layers.values(), key=lambda layer: -layer.end)
     return tuple((layer, part) for layer in newest_first for part in parts[layer.path])
-
-
-def remainder(whole: HashRange, taken: Iterable[HashRange]) -> list[HashRange]:
-    """The parts of a range that are in none of those taken."""
-    left = [whole]
-    for one in taken:
-        left = [rest for part in left for rest in part.without(one)]
-    return left
 
 
 def _placed(layers: Sequence[LayerInfo], layer: LayerInfo) -> tuple[LayerInfo, ...]:

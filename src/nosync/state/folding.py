@@ -14,10 +14,11 @@ kept any more. (Knobs may say otherwise, and when leaf layers are folded: see `m
 epochs have moved on, a step takes its place.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nosync.model.compaction import DEFAULT, NO_AGES, Ages, Compaction
+from nosync.model.hash_range import HashRange
 from nosync.model.identifiers import Epoch
 from nosync.model.layers import LayerInfo
 from nosync.model.retention import FIRST, Kept
@@ -57,6 +58,9 @@ class Chain:
         return (*([self.base] if self.base else []), *self.versioned, *self.leaves, *self.steps)
 
 
+ChainIn = Callable[[HashRange], Chain]
+
+
 def chain_of(layers: Iterable[LayerInfo], kept: Kept, last: Epoch, first: Epoch = FIRST, start: Epoch | None = None) -> Chain:
     """The chain in these layers, which may have more than that. Epochs before `first` cannot be asked for, since the trace began later;
     those behind `last` may yet be taken back. `start` is where the layers of the trace begin, where that cannot be seen from these.
@@ -91,11 +95,11 @@ def _steps(chain: Sequence[LayerInfo], bottoms: Iterable[LayerInfo], begin: Epoc
 def plan_fold(chain: Chain, kept: Kept, knobs: Compaction = DEFAULT, ages: Ages = NO_AGES) -> Fold | None:
     """What to write next for the chain; None while it is short enough."""
     if _is_closed(chain.leaves, kept, knobs, ages):
-        ends = [step.upper for step in chain.steps if step.upper > chain.leaves[0].lower]
-        chosen = [leaf for leaf in chain.leaves if leaf.upper <= min([*ends, chain.leaves[-1].upper])][:MOST_LEAVES]
+        upper = _fitting(chain, chain.leaves[-1].upper)
+        chosen = [leaf for leaf in chain.leaves if leaf.upper <= upper][:MOST_LEAVES]
         if chosen[-1].upper <= chain.folded + 1:  # a file of one epoch that no record names yet is swept, as one of an attempt that failed
             chosen = list(chain.leaves[:MOST_LEAVES])
-        return _fold(chosen, chain.folded, chosen[-1].upper, kept, not chain.versioned and chain.base is None)
+        return _fold_up_to(chain, chosen[-1].upper, kept)
     for part in _between_steps(chain):
         layers = plan_merge(part[::-1])
         if layers:
@@ -114,6 +118,51 @@ def _is_closed(leaves: Sequence[LayerInfo], kept: Kept, knobs: Compaction, ages:
     return knobs.closes(sum(leaf.bytes for leaf in leaves), ages.of(leaves[0].lower))
 
 
+def plan_folds(
+    held: HashRange, ranges: Iterable[HashRange], chain_in: ChainIn, kept: Kept, knobs: Compaction = DEFAULT, ages: Ages = NO_AGES
+) -> list[tuple[HashRange, Fold]]:
+    """What to write next for the chain of a range; and for those of the trace's other ranges that end in the same layer: after a rescaling
+    there are several where one shard writes. They are folded up to the same epoch, whichever lies behind first: from there on one layer
+    does for all of them.
+    """
+    fold = plan_fold(chain_in(held), kept, knobs, ages)
+    if fold is None:
+        return []
+    beside = [one for one in sorted(ranges) if one.within(fold.layers[0].range)]
+    if fold.layers[0].versions:
+        return _side_by_side([(one, fold) for one in beside if plan_fold(chain_in(one), kept, knobs, ages) == fold])
+    chains = {one: chain_in(one) for one in beside}
+    upper = min(_fitting(chain, fold.upper) for chain in chains.values())
+    if any(chain.folded < upper <= chain.folded + 1 for chain in chains.values()):
+        upper = fold.upper
+    found = [(one, other) for one, chain in chains.items() if (other := _fold_up_to(chain, upper, kept)) is not None]
+    return sorted(_side_by_side(found or [(held, fold)]), key=lambda one: one[1].lower)
+
+
+def _side_by_side(folds: Sequence[tuple[HashRange, Fold]]) -> list[tuple[HashRange, Fold]]:
+    """Neighbours for which the same is written, as one."""
+    found: list[tuple[HashRange, Fold]] = []
+    for held, fold in folds:
+        if found and found[-1][1] == fold and found[-1][0].upper == held.lower:
+            held = HashRange(found.pop()[0].lower, held.upper)
+        found.append((held, fold))
+    return found
+
+
+def _fitting(chain: Chain, upper: Epoch) -> Epoch:
+    """Up to where leaf layers are folded of which no step ends in between."""
+    ends = [step.upper for step in chain.steps if chain.leaves and step.upper > chain.leaves[0].lower]
+    return min([*ends, upper])
+
+
+def _fold_up_to(chain: Chain, upper: Epoch, kept: Kept) -> Fold | None:
+    """All leaf layers up to an epoch; None where they would make a layer of one epoch, or none."""
+    chosen = [leaf for leaf in chain.leaves if leaf.upper <= upper]
+    if not chosen or upper <= chain.folded + 1:
+        return None
+    return _fold(chosen, chain.folded, upper, kept, not chain.versioned and chain.base is None)
+
+
 def _fold(layers: Sequence[LayerInfo], lower: Epoch, upper: Epoch, kept: Kept, bottom: bool = False) -> Fold:
     """Of layers, oldest first. What was computed at once cannot be told apart."""
     at_once = [(layer.lower, Epoch(layer.upper - 1)) for layer in layers if not layer.versions and layer.upper > layer.lower + 1]
@@ -126,6 +175,8 @@ def _between_steps(chain: Chain) -> list[list[LayerInfo]]:
     ends = {step.upper for step in chain.steps}
     parts: list[list[LayerInfo]] = [[]]
     for layer in chain.versioned:
+        if parts[-1] and parts[-1][-1].range != layer.range:
+            parts.append([])  # what was written before a rescaling stays apart, or one layer would not do for all of a shard again
         parts[-1].append(layer)
         if layer.upper in ends:
             parts.append([])

@@ -74,17 +74,22 @@ def levels(covers: Covers, shard: HashRange) -> list[Level]:
 def merges_of(chosen: Iterable[Level]) -> list[tuple[HashRange, list[LayerRange]]]:
     """What is to be merged, by range: nearly always one. Where a hash was never written to in these epochs, there is no merged layer for it
     either: it would be the only one there, and nobody could tell what it was made of. Nor where one epoch alone has written: nothing would
-    be shorter for it.
+    be shorter for it. And no layer goes, for some of its hashes, beyond the epochs that changed these: it would pass for what did.
     """
-    found: list[tuple[HashRange, list[LayerRange]]] = []
-    for layer, part in sorted(((one[0], one[1]) for level in chosen for one in level.ranges), key=lambda one: one[1]):
-        if found and part.lower <= found[-1][0].upper:
-            held, inside = found.pop()
-            found.append((HashRange(held.lower, max(held.upper, part.upper)), [*inside, (layer, part)]))
-        else:
-            found.append((part, [(layer, part)]))
-    merges = [(held, sorted(inside, key=lambda one: -one[0].upper)) for held, inside in found]
-    return [(held, inside) for held, inside in merges if len({(layer.lower, layer.upper) for layer, _ in inside}) > 1]
+    parts = [one for level in chosen for one in level.ranges]
+    found: list[tuple[HashRange, tuple[Epoch, Epoch]]] = []
+    for lower, upper in pairwise(sorted({end for _, part in parts for end in part})):
+        held = HashRange(lower, upper)
+        inside = [layer for layer, part in parts if part.overlaps(held)]
+        if not inside:
+            continue
+        span = min(layer.lower for layer in inside), max(layer.upper for layer in inside)
+        if found and found[-1] == (HashRange(found[-1][0].lower, lower), span):
+            held = HashRange(found.pop()[0].lower, upper)
+        found.append((held, span))
+    merges = [(held, [(layer, part.both(held)) for layer, part in parts if part.overlaps(held)]) for held, _ in found]
+    newest_first = [(held, sorted(inside, key=lambda one: -one[0].upper)) for held, inside in merges]
+    return [(held, inside) for held, inside in newest_first if len({(layer.lower, layer.upper) for layer, _ in inside}) > 1]
 
 
 def plan_merge(

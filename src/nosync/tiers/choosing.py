@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 
+from nosync.model.hash_range import remainder
 from nosync.model.identifiers import NO_EPOCH, Epoch
 from nosync.model.layers import Covers, LayerInfo
-from nosync.state.cover import cover, is_covered, known_updates, remainder
+from nosync.state.cover import cover, is_covered, known_updates
 from nosync.state.leaves import leaf_layers, within
 
 

@@ -12,7 +12,7 @@ merged layers are shipped that shorten what a recovery would have to fetch, unti
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from nosync.journal.entries import Computed, GivenUp, Restored, RolledBack, TakenOver
 from nosync.journal.journal import Journal
@@ -24,7 +24,7 @@ from nosync.model.layers import LayerInfo, TraceRange
 from nosync.model.policy import MOST_LAYERS, PATIENCE_SECONDS
 from nosync.model.safety import Standing
 from nosync.model.store import Disk, Remote, Uploader
-from nosync.state.cover import cover
+from nosync.state.cover import cover, pieces
 from nosync.state.leaves import within
 from nosync.tiers.choosing import collapsing, cross, spans, stand_ins, uncovered
 from nosync.tiers.inventory import layers_there
@@ -201,11 +201,13 @@ class LayerShipper:
     def _begin_again(self) -> None:
         self.came.clear()
         traces = self._traces()
-        self.waiting = {part: uncovered(layers, self.uploaded) for part, layers in traces.items()}
+        with self.journal.lock:
+            found = [layers for written in self.journal.image.traces.values() for layers in pieces(written).values()]
+        self.waiting = {part: [] for part in traces} | _by_range(leaf for layers in found for leaf in uncovered(layers, self.uploaded))
         self.lost = self._lost()
         self.there = {part: self._uploaded_cover(layers) for part, layers in traces.items()}
         self.behind = sum(layer.bytes for layers in self.waiting.values() for layer in layers)
-        self.spans = {span for layers in traces.values() for span in spans(layers, self.uploaded)}
+        self.spans = {span for layers in found for span in spans(layers, self.uploaded)}
         with self.journal.lock:  # what came with a changed program has no state of earlier epochs, here or there
             self.spans |= {(Epoch(1), begun.epoch + 1) for begun in self.journal.image.begun.values()}
         self._wait_no_more()
@@ -319,3 +321,11 @@ class LayerShipper:
             self.looked = self.number + self.objects
             return None
         return best[1]
+
+
+def _by_range(layers: Iterable[LayerInfo]) -> dict[TraceRange, list[LayerInfo]]:
+    """Each once, by the range that it was written with, oldest first."""
+    found: dict[TraceRange, list[LayerInfo]] = {}
+    for layer in sorted({layer.path: layer for layer in layers}.values(), key=lambda layer: layer.lower):
+        found.setdefault((layer.trace, layer.range), []).append(layer)
+    return found
