@@ -9,6 +9,7 @@ import pytest
 
 from nosync.duties import compacting
 from nosync.duties.compacting import EPOCHS_BETWEEN, ERASED_AT_ONCE, Compactor
+from nosync.duties.merging import due_folds
 from nosync.journal.entries import Computed, Declared, Merged, Opened, Rescaled, Thinned
 from nosync.journal.image_text import from_text, to_text
 from nosync.journal.journal import Journal
@@ -260,6 +261,20 @@ def test_what_was_lost_for_good_and_nobody_needs_is_forgotten(journal: Journal) 
     journal.disk.delete(named(journal)[2, 3])
     assert compactor(journal, {named(journal)[1, 4]}).step(journal.number)
     assert left(journal) == {(1, 4)}
+
+
+@pytest.mark.parametrize("lost", [(2, 3, 4), (2, 4)])
+def test_what_travelled_as_one_layer_is_all_that_is_folded_where_the_rest_is_nowhere(tmp_path: Path, lost: tuple[int, ...]) -> None:
+    journal = Journal(LocalDisk(tmp_path / "home"), open_remote((tmp_path / "remote").as_uri()), this_process(0.0))
+    for epoch in range(1, 12):
+        journal.append(Opened(epoch, 0.0, {}), Computed(epoch, (layer(journal, epoch, epoch + 1),), {}, {}))
+    journal.append(Merged(layer(journal, 2, 5)))
+    for epoch in lost:
+        journal.disk.delete(named(journal)[epoch, epoch + 1])
+    compactor(journal, {named(journal)[2, 5]}).step(journal.number)
+    assert ({(2, 3), (4, 5)} <= left(journal)) == (3 not in lost)  # while some are there, these epochs can be read
+    order = next(due_folds(journal.image, Epoch(11), [(TraceName("v"), ALL_HASHES)]))
+    assert all(journal.disk.exists(one["path"]) for one in order["layers"]) == (3 in lost)  # type: ignore[attr-defined]
 
 
 def test_outputs_go_one_by_one_also_after_a_rescaling(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ A layer is given up once each tier can do without: a tier that lacks what stands
 recorded first, and on every tier, before a file is deleted; and no file is deleted that somebody may be reading (`leases`). A run that
 ends before it has deleted all leaves that to the sweeper of the next one: no record names these files any more.
 
-A home that came back from a remote lacks what was not needed for that: it is fetched here, so that it can be folded with the rest.
+A home that came back from a remote lacks what was not needed for that: it is fetched here, so that it can be folded with the rest. What is
+nowhere any more, since it had travelled as one layer with others, is forgotten: that one is folded instead.
 """
 
 from collections import deque
@@ -23,7 +24,7 @@ from nosync.model.layers import LayerInfo, TraceRange
 from nosync.model.retention import FIRST
 from nosync.model.store import Disk, Remote
 from nosync.state.cover import pieces
-from nosync.state.folding import chain_of, needed
+from nosync.state.folding import chain_of, forgettable, needed
 from nosync.tiers.host import HostTier
 from nosync.tiers.layer_shipper import LayerShipper
 
@@ -127,6 +128,7 @@ class Compactor:
         """
         last, unsynced = self.floor(image.epoch), self._unsynced()
         sinks = {TraceName(sink["trace"]) for sink in (image.declared.sinks.values() if image.declared else ()) if "trace" in sink}
+        nowhere = (self.missing or {}).keys() - (self.shipper.uploaded if self.shipper is not None else set[str]())
         gone: dict[str, list[HashRange]] = {}
         wanted: dict[str, LayerInfo] = {}
         needed: set[str] = set()
@@ -137,8 +139,9 @@ class Compactor:
                     stay = {layer.path for layer in layers if layer.upper > last + 1}
                 else:
                     newest = image.newest.get(trace, {}).items()
-                    stay = {layer.path for range, found in newest if range.overlaps(held) for layer in found}
-                    stay |= self._needed((trace, held), layers, image, last, begun, unsynced)
+                    stay = self._needed((trace, held), layers, image, last, begun, unsynced)
+                    stay = stay - forgettable(layers, image.kept, last, begun, nowhere) if nowhere else stay
+                    stay = stay | {layer.path for range, found in newest if range.overlaps(held) for layer in found}
                     wanted |= self._wanted(layers, image, last, begun)
                 if any(layer.path in unsynced and layer.path not in stay for layer in layers):
                     stay = {layer.path for layer in layers}  # all at once, or none: what is left must not pass for all that there was

@@ -14,7 +14,7 @@ kept any more. (Knobs may say otherwise, and when leaf layers are folded: see `m
 epochs have moved on, a step takes its place.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nosync.model.compaction import DEFAULT, NO_AGES, Ages, Compaction
@@ -205,6 +205,19 @@ def needed(known: Sequence[LayerInfo], kept: Kept, last: Epoch, first: Epoch = F
         found += [leaf for leaf in leaf_layers(layer for layer in known if not layer.versions) if any(within(leaf, one) for one in absent)]
         found += _otherwise_lost(old, found, known, kept)
     return {layer.path for layer in found}
+
+
+def forgettable(known: Sequence[LayerInfo], kept: Kept, last: Epoch, first: Epoch, nowhere: Container[str]) -> set[str]:
+    """The paths of those leaf layers that nobody has any more, and for which others are read: what travelled as one layer is all that is
+    left where a home came back from its remote. As long as they are on record, nothing from them on can be folded.
+    """
+    chain = chain_of(known, kept, last, first)
+    lost = [leaf for leaf in chain.leaves if leaf.path in nowhere]
+    left = chain_of([layer for layer in known if layer not in lost], kept, last, first, start_of(known)) if lost else chain
+    if (left.base, left.versioned) != (chain.base, chain.versioned):
+        return set()
+    there = [leaf for leaf in left.leaves if leaf.path not in nowhere]
+    return {leaf.path for leaf in lost if any(within(leaf, other) for other in there)}
 
 
 def _otherwise_lost(old: Sequence[LayerInfo], stay: Sequence[LayerInfo], known: Sequence[LayerInfo], kept: Kept) -> list[LayerInfo]:
