@@ -26,7 +26,7 @@ SPARK ?=
 REV ?= HEAD
 MUTATE_ARGS ?=
 
-.PHONY: help setup demo shop test check docs simulate crash-test cluster-test servers connector-servers test-servers test-connectors test-pipelines bench bench-against bench-pipelines bench-small bench-durability bench-connectors bench-lakes bench-history bench-study soak bench-latency bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
+.PHONY: help setup demo shop test check docs simulate crash-test cluster-test servers connector-servers test-servers test-connectors test-pipelines bench bench-against bench-pipelines bench-small bench-durability bench-connectors bench-lakes bench-history bench-study soak bench-latency bench-first bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -109,6 +109,9 @@ bench-history: $(READY) ## what looking back costs: look-ups, old views, rescali
 bench-connectors: $(READY) ## Kafka to Kafka beside Structured Streaming, PostgreSQL beside COPY (BENCH_ARGS="--only latency --rounds 1")
 	@$(VENV)/bin/python -m tests.servers kafka postgres spark-kafka
 	@$(VENV)/bin/python -m bench.connectors $(BENCH_ARGS)
+
+bench-first: $(READY) ## from `python examples/shop.py` to its first line of output, and how much of that is Spark (BENCH_ARGS="--rounds 5")
+	@$(VENV)/bin/python -m bench.first $(BENCH_ARGS)
 
 bench-latency: $(READY) ## how soon rows are seen while the load jumps by ten and back, by trigger (BENCH_ARGS="--aim '2 seconds'")
 	@$(VENV)/bin/python -m bench.latency $(BENCH_ARGS)
