@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.types import StructType, _parse_datatype_string
 
 from nosync.bridge.catalyst import Catalyst, Java, children, items, kind
-from nosync.bridge.sessions import settings_in_tasks
+from nosync.bridge.sessions import settings_in_tasks, unchecked_operations
 
 OBSERVED = "nosync:"  # observations of ours begin with this
 
@@ -24,6 +24,12 @@ def resolved(frame: DataFrame, name: str) -> Java:
 def optimized(frame: DataFrame) -> Java:
     """The logical plan as Spark's optimiser leaves it."""
     return frame._jdf.queryExecution().optimizedPlan()
+
+
+def optimized_as_stream(frame: DataFrame) -> Java:
+    """The same for queries with what Spark has for streams alone."""
+    with unchecked_operations(frame.sparkSession):
+        return optimized(frame)
 
 
 def cached_plan(frame: DataFrame) -> Java:

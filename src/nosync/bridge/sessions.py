@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+OPERATIONS_CHECKED = "spark.sql.streaming.unsupportedOperationCheck"
 MAPS_HASHED = "spark.sql.legacy.allowHashOnMapType"
 
 
@@ -67,6 +68,17 @@ def hashed_maps(spark: SparkSession) -> Iterator[None]:
         yield
     finally:
         spark.conf.set(MAPS_HASHED, str(before))
+
+
+@contextmanager
+def unchecked_operations(spark: SparkSession) -> Iterator[None]:
+    """Meanwhile Spark plans what it has for streams alone: `dropDuplicatesWithinWatermark`, over rows that stand for a stream here."""
+    before = spark.conf.get(OPERATIONS_CHECKED)
+    spark.conf.set(OPERATIONS_CHECKED, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(OPERATIONS_CHECKED, str(before))
 
 
 @contextmanager

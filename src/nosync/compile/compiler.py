@@ -10,13 +10,13 @@ from pyspark.sql.types import StructField, StructType
 from nosync.bridge.arrow import arrow_schema
 from nosync.bridge.catalyst import Catalyst, Java, data_type, items, kind
 from nosync.bridge.errors import JavaError, words_of
-from nosync.bridge.frames import analyzed, empty, optimized
+from nosync.bridge.frames import analyzed, empty, optimized, optimized_as_stream
 from nosync.bridge.placeholders import register
 from nosync.bridge.sessions import hashed_maps
 from nosync.compile.fingerprint import digest
 from nosync.compile.query import Query, Rules
 from nosync.compile.refusal import check_analyzed, check_optimised, check_rewritten, no_late_rows, not_final
-from nosync.compile.rewrites.ranked_joins import rank_joins
+from nosync.compile.rewrites.analysed import prepared
 from nosync.compile.rewrites.table import rewritten
 from nosync.compile.sharding import hashed_by
 from nosync.graph.graph import Graph
@@ -112,14 +112,14 @@ class Compiler:
         """What Spark's optimiser makes of the query; refused where the query, or what was made of it, depends on chance."""
         asked = self.catalyst.read(analyzed(query))
         check_analyzed(asked, name)
-        ranked = rank_joins(self.catalyst, asked, name)
-        plan = self.catalyst.read(optimized(query) if ranked is asked else self._optimised_anew(name, ranked))
+        ready = prepared(self.catalyst, asked, name)
+        plan = self.catalyst.read(optimized(query) if ready is asked else self._optimised_anew(name, ready))
         check_optimised(plan, name)
         return plan
 
     def _optimised_anew(self, name: str, plan: Java) -> Java:
         try:
-            return optimized(self.catalyst.frame(plan))
+            return optimized_as_stream(self.catalyst.frame(plan))
         except (PySparkException, JavaError) as error:
             words = f'view "{name}" joins with the nearest rows where that cannot be rewritten: {words_of(error)}'
             raise Refused(words, hint="Make the join a view of its own.") from None

@@ -15,6 +15,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 from nosync.bridge.arrow import arrow_type
 from nosync.bridge.catalyst import Catalyst, Java, children, data_type, items
 from nosync.compile.fingerprint import digest
+from nosync.compile.time_bounds import UNBOUND
 from nosync.graph.operators import Operator
 from nosync.graph.templates import Branch, Hole, Template, holes
 from nosync.kernels.join import LEFT, MATCHED, RIGHT, How
@@ -25,7 +26,6 @@ from nosync.model.picture import CHANGE, Description
 if TYPE_CHECKING:
     from nosync.compile.query import Query
 
-UNBOUND = "neither its keys nor its condition bound event time on both sides"
 WANTED: dict[How, Wanted] = {"single": "single", "semi": "matched", "anti": "unmatched", "existence": "both"}
 
 

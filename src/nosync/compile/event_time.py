@@ -6,12 +6,13 @@ rows are held against the watermark where they enter the aggregate, not at the s
 by then.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import DataType, StructField, StructType, TimestampNTZType, TimestampType
 
-from nosync.bridge.catalyst import Catalyst, Java, data_type, items, kind
+from nosync.bridge.catalyst import Catalyst, Java, data_type, kind
 from nosync.compile.fingerprint import digest
 from nosync.graph.lateness import OnTime, TooLate
 from nosync.graph.nodes import SourceNode
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 MARK = "nosync.eventTime"
 SPARKS_MARK = "spark.watermarkDelayMs"  # in queries that were written over a stream of Spark's
+TIMED = frozenset((MARK, SPARKS_MARK))
 WINDOW, SESSION = "spark.timeWindow", "spark.sessionWindow"
 
 
@@ -44,55 +46,80 @@ def is_time(type: DataType) -> bool:
 class TimeKey:
     """The grouping key that closes. `session`: it is the window of a row, to be merged with others into a session.
 
-    `marked`: it comes from a watermarked source; only sessions are emitted without.
+    `marked`: it comes from a watermarked source; only sessions are emitted without. `own_gaps`: each row says how long its window is, so
+    that only where it begins says which sessions it may still reach.
     """
 
     attribute: Java
     index: int
     session: bool
     marked: bool = True
+    own_gaps: bool = False
 
     @property
     def words(self) -> str:
-        """What people call the time at which it closes."""
-        return f"{self.attribute.name()}.end" if isinstance(data_type(self.attribute), StructType) else str(self.attribute.name())
+        return words_of(self.attribute)
 
     def end(self, catalyst: Catalyst) -> Java:
         """When it closes, in microseconds."""
-        time, type = self.attribute, data_type(self.attribute)
-        if isinstance(type, StructType):
-            time = catalyst.expressions.GetStructField(time, 1, catalyst.option("end"))
-        return catalyst.expressions.PreciseTimestampConversion(time, time.dataType(), catalyst.types.LongType)
+        return micros(catalyst, self.attribute, 1)
+
+    def latest(self, catalyst: Catalyst) -> Java:
+        """What the watermark must not have passed when a row comes, in microseconds."""
+        return micros(catalyst, self.attribute, 0 if self.own_gaps else 1)
 
 
-def time_key(plan: Java) -> TimeKey | None:
-    """The event time among the grouping keys of an aggregate: a window if there is one, else a bare time."""
+def words_of(time: Java) -> str:
+    """What people call a time, or the end of a window. One that was never given a name has an expression in its place."""
+    name = str(time.name())
+    return f"{name if name.isidentifier() else 'window'}.end" if isinstance(data_type(time), StructType) else name
+
+
+def micros(catalyst: Catalyst, time: Java, field: int) -> Java:
+    """A time in microseconds, or the start (0) or end (1) of a window."""
+    if isinstance(data_type(time), StructType):
+        time = catalyst.expressions.GetStructField(time, field, catalyst.option(("start", "end")[field]))
+    return catalyst.expressions.PreciseTimestampConversion(time, time.dataType(), catalyst.types.LongType)
+
+
+def time_key(keys: Sequence[Java]) -> TimeKey | None:
+    """The event time among grouping keys: a window if there is one, else a bare time."""
     found = []
-    for place, key in enumerate(items(plan.groupingExpressions())):
+    for place, key in enumerate(keys):
         if kind(key) != "AttributeReference":
             continue
-        said = str(key.metadata().json())
-        ours, sparks, session, window = (f'"{mark}":' in said for mark in (MARK, SPARKS_MARK, SESSION, WINDOW))
-        marked = ours or sparks
-        if session or (marked and (window or is_time(data_type(key)))):
-            found.append((not session, not window, TimeKey(key, place, session, marked)))
+        marks = marks_of(key)
+        session, window = SESSION in marks, WINDOW in marks
+        if session or (TIMED & marks and (window or is_time(data_type(key)))):
+            found.append((not session, not window, TimeKey(key, place, session, bool(TIMED & marks))))
     return min(found, key=lambda one: one[:2])[2] if found else None
 
 
-def clock_over(template: Template) -> EventClock:
-    """The event time of what feeds a template: of all watermarked sources above, as many epochs behind as windows close on the way."""
-    nodes = read_by(template.piece)
+def marks_of(attribute: Java) -> frozenset[str]:
+    """What Spark, or we, have noted of a column."""
+    said = str(attribute.metadata().json())
+    return frozenset(mark for mark in (MARK, SPARKS_MARK, SESSION, WINDOW) if f'"{mark}":' in said)
+
+
+def clock_over(*templates: Template) -> EventClock:
+    """The event time of what feeds templates: of all watermarked sources above, as many epochs behind as windows close on the way."""
+    nodes = [node for template in templates for node in read_by(template.piece)]
     sources = [node for node in upstream(nodes) if isinstance(node, SourceNode)]
     delays = {source.name: source.delay for source in sources if source.delay is not None}
     return EventClock(tuple(sorted(delays.items())), longest_way(nodes, lambda node: isinstance(node, Operator) and node.time_driven))
 
 
 def on_time(query: "Query", key: TimeKey, child: Template) -> Template:
-    """What enters the aggregate: the child's rows without the late ones. Those are noted, in case somebody asks for them."""
-    clock, end = clock_over(child), key.end(query.catalyst)
-    query.late.append(late_rows(query.catalyst, child, end, clock))
-    everything = query.catalyst.logical.Filter(query.catalyst.expressions.Literal.TrueLiteral(), query.catalyst.nowhere)
-    marks = (digest(f"{mark} on time by {clock}") for mark in (child.fingerprint, child.rows))
+    """What enters the operator: the child's rows without the late ones. Those are noted, in case somebody asks for them."""
+    clock, latest = clock_over(child), key.latest(query.catalyst)
+    query.late.append(late_rows(query.catalyst, child, latest, clock))
+    return without_late(query.catalyst, child, latest, clock, " by its start" if key.own_gaps else "")
+
+
+def without_late(catalyst: Catalyst, child: Template, end: Java, clock: EventClock, said: str = "") -> Template:
+    """The child's rows that are not late; `said` is what that depends on besides the clock."""
+    everything = catalyst.logical.Filter(catalyst.expressions.Literal.TrueLiteral(), catalyst.nowhere)
+    marks = (digest(f"{mark} on time by {clock}{said}") for mark in (child.fingerprint, child.rows))
     return Template(OnTime(everything, [child.piece], end, clock), child.output, child.carried, child.append_only, *marks)
 
 

@@ -44,14 +44,6 @@ def no_late_rows(view: str, aggregates: int) -> Refused:
     return Refused(f'view "{view}" has {aggregates} aggregates over event time, and each has late rows of its own', hint=hint)
 
 
-def no_end(view: str) -> Refused:
-    """The error for final sessions of which nobody can say when they are over."""
-    return Refused(
-        f'view "{view}": emit="final" needs to know when a session is over, and here each row has a gap of its own',
-        hint="Give session_window a gap that is the same for all rows, or leave emit out.",
-    )
-
-
 def not_final(view: str) -> Refused:
     """The error for final results asked for where nothing ever closes."""
     return Refused(f'view "{view}": emit="final" needs a window over a watermarked column, and there is none', hint=MARK_A_SOURCE)

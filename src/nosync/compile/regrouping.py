@@ -46,8 +46,9 @@ NARROW = (BooleanType, ByteType, ShortType, IntegerType, DateType)  # after thes
 class Regrouping:
     """One such operator: `nodes` of Spark's plan, outermost first, over `child`, by `keys` as Spark groups by them.
 
-    `marked`: results do not have the keys, so rows carry the hash and the bytes of theirs through the evaluation. `in_order`: results are
-    kept with their columns as the plan has them; else in an order of their own, so that it does not matter where a query has them.
+    `marked`: results do not have the keys, so rows carry the hash and the bytes of theirs through the evaluation; first of all when their
+    group closes, by the key `closing`. `in_order`: results are kept with their columns as the plan has them; else in an order of their own,
+    so that it does not matter where a query has them.
     """
 
     query: "Query"
@@ -57,6 +58,7 @@ class Regrouping:
     keys: list[Java]
     marked: bool = False
     in_order: bool = False
+    closing: int | None = None
 
     @property
     def plan(self) -> Java:
@@ -89,7 +91,7 @@ class Regrouping:
         return RegroupNode(
             name=name, feed=self._feed(first), schema=schema, view=query.view, plan=self.plan,
             evaluate=evaluation(gathered), gathered=gathered, columns=self.child.output, empty=empty, announced=announced,
-            limit=first.limit if first else None, why=why_recomputed(self.plan, self.child.append_only),
+            limit=first.limit if first else None, closing=self.closing, why=why_recomputed(self.plan, self.child.append_only),
             payload=pa.schema(key_types + [(f.name, f.type) for f in arrow_schema(rows, where)]),
             results=pa.schema(known + [(f.name, f.type) for f in arrow_schema(schema, where)]),
         )  # fmt: skip

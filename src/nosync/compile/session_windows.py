@@ -2,13 +2,14 @@
 
 A row opens a window of its own; windows of one key that touch become one. A row is late when its own window has ended. One that is not may
 still reach a session that ended within a gap before the watermark, so a session is closed one gap after its end: then no row to come can be
-part of it. Where each row has a gap of its own nobody can say that of any session, and none is ever closed.
+part of it. Where each row has a gap of its own nobody could say that of any session; there a row is late when its window began behind the
+watermark, and a session is closed at its end.
 """
 
 from typing import TYPE_CHECKING
 
 from nosync.bridge.catalyst import Catalyst, Java, children, items, kind
-from nosync.compile.event_time import SESSION
+from nosync.compile.event_time import SESSION, words_of
 from nosync.compile.regrouping import Regrouping, results
 from nosync.graph.lateness import OnTime
 from nosync.graph.operators import GatheredNode
@@ -51,13 +52,11 @@ def evaluation(regrouping: Regrouping, grouping: list[Java], gathered: GatheredN
     return Branch(results(catalyst, normal, regrouping.output, ghost), [Branch(whole, [hole])])
 
 
-def session_expiries(plan: Java, child: Template, session: Java) -> tuple[Expiry, ...]:
-    """When rows and results of sessions are of no use any more; nothing where that cannot be said."""
-    gap = gap_of(plan, session)
-    if gap is None or not isinstance(child.piece, OnTime):
-        return ()
+def session_expiries(plan: Java, child: Template, session: Java, gap: int) -> tuple[Expiry, ...]:
+    """When rows and results of sessions are of no use any more: the gap after the session's end."""
+    assert isinstance(child.piece, OnTime)
     clock, rows, results = child.piece.clock, _place(child.output, session), _place(items(plan.output()), session)
-    time = f"{session.name()}.end"
+    time = words_of(session)
     return Expiry(rows, clock, gap, chained=True, time=time), Expiry(results, clock, gap, time=time)
 
 

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructField, StructType
 from nosync.bridge.arrow import arrow_type
 from nosync.bridge.catalyst import Catalyst, Java, children, data_type, items, kind
 from nosync.compile.aggregate_calls import Parts
-from nosync.compile.event_time import TimeKey, is_time
+from nosync.compile.event_time import TimeKey, is_time, words_of
 from nosync.compile.fingerprint import digest, fingerprint
 from nosync.graph.operators import AccumulateNode
 from nosync.graph.templates import Branch, Template
@@ -99,7 +99,7 @@ def pane_node(
     columns = [("k", i, data_type(key)) for i, key in enumerate(keys)] + [("r", i, data_type(call)) for i, call in enumerate(parts.found)]
     name = query.operator_name("panes" if final else "aggregate")
     # a window that closes is emitted from the state of the epoch before: panes are needed for one epoch longer
-    expiry = Expiry(f"k{panes.index}", EventClock(clock.delays, clock.lag + 1) if final else clock, time=f"{keys[panes.index].name()}.end")
+    expiry = Expiry(f"k{panes.index}", EventClock(clock.delays, clock.lag + 1) if final else clock, time=words_of(keys[panes.index]))
     return (PaneNode if final else SlidingNode)(
         name=name, feed=_feed(query, plan, child, parts, keys, panes), view=query.view, plan=plan, append_only=final,
         schema=StructType([StructField(f"{letter}{i}", type) for letter, i, type in columns]),

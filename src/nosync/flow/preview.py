@@ -14,10 +14,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nosync.bridge.catalyst import AttributeIdentity, Java, children, items, kind
-from nosync.bridge.frames import optimized
+from nosync.bridge.frames import optimized, optimized_as_stream
 from nosync.bridge.placeholders import owner
 from nosync.compile.compiler import Compiler
 from nosync.compile.rewrites.table import rewritten
+from nosync.compile.rewrites.watermarked_duplicates import within_all
 from nosync.graph.nodes import SourceNode, ViewNode
 from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid, user_code
@@ -55,11 +56,13 @@ class Preview:
     def of(self, query: DataFrame) -> DataFrame:
         """An ordinary DataFrame over the first rows."""
         catalyst = self.compiler.catalyst
-        return catalyst.frame(self._filled(rewritten(catalyst, optimized(query))))
+        return catalyst.frame(self._filled(rewritten(catalyst, optimized_as_stream(query))))
 
     def _filled(self, plan: Java) -> Java:
         """The plan with rows in place of placeholders."""
         below = children(plan)
+        if kind(plan) == "DeduplicateWithinWatermark":
+            return within_all(self.compiler.catalyst, plan, self._filled(below[0]))
         if below:
             return self.compiler.catalyst.with_children(plan, [self._filled(child) for child in below])
         node = self.compiler.leaves.get(plan.rdd().id()) if kind(plan) == "LogicalRDD" else None

@@ -4,18 +4,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nosync.bridge.catalyst import Catalyst, Java
-from nosync.graph.operators import Operator
 from nosync.graph.templates import Branch
 from nosync.model.watermark import EventClock, Moment
 
 
 @dataclass(eq=False, slots=True)
 class OnTime(Branch):
-    """Lets rows through whose window is open. `reader` is who they are for: late rows are counted under its name."""
+    """Lets rows through whose window is open. `reader` is the name of the operator, or of its state, that late rows are counted under."""
 
     end: Java
     clock: EventClock
-    reader: Operator | None = None
+    reader: str = ""
 
     def filled(self, catalyst: Catalyst, below: list[Java], moment: Moment) -> Java:
         watermark = moment.watermark(self.clock)
@@ -23,8 +22,7 @@ class OnTime(Branch):
             return below[0]
         late = _is_late(catalyst, self.end, watermark)
         counted = catalyst.alias(catalyst.count(catalyst.when(late, catalyst.literal(1, catalyst.types.IntegerType))), "late")
-        name = self.reader.name if self.reader else ""
-        counting = catalyst.logical.CollectMetrics(f"nosync:late:{name}", catalyst.seq([counted]), below[0], 0)
+        counting = catalyst.logical.CollectMetrics(f"nosync:late:{self.reader}", catalyst.seq([counted]), below[0], 0)
         kept = catalyst.expressions.Or(catalyst.expressions.IsNull(self.end), catalyst.expressions.Not(late))
         return catalyst.logical.Filter(kept, counting)
 

@@ -125,7 +125,8 @@ class RegroupNode(Operator):
     where it has no key.
 
     `announced`: every touched group gets a ghost, since a group that is alive may have no result. `limit`: only the first rows of a
-    group are recomputed, in the order of `o0`, `o1`... `why` says in words what keeps it from being accumulated.
+    group are recomputed, in the order of `o0`, `o1`... `why` says in words what keeps it from being accumulated. `closing`: of results that
+    do not show their key, the number of the key that says when their group closes.
     """
 
     evaluate: Branch
@@ -137,6 +138,7 @@ class RegroupNode(Operator):
     announced: bool = False
     limit: Limit | None = None
     why: str = ""
+    closing: int | None = None
 
     @property
     def traces(self) -> tuple[TraceName, ...]:

@@ -24,9 +24,10 @@ from nosync.compile.rules.relation import read
 from nosync.compile.rules.row_by_row import row_by_row
 from nosync.compile.rules.union import united
 from nosync.compile.rules.window import windowed
+from nosync.compile.rules.within_watermark import WithinNode, first_of_each_key
 from nosync.compile.sliding_windows import PaneNode, SlidingNode
 from nosync.graph.operators import AccumulateNode, Operator, RegroupNode
-from nosync.spark.steps import accumulate, final, fold, join, ledger, match, panes, regroup
+from nosync.spark.steps import accumulate, final, fold, join, ledger, match, panes, regroup, within_watermark
 
 RULES: Rules = {
     "Project": (projected,),
@@ -42,6 +43,7 @@ RULES: Rules = {
     "WindowGroupLimit": (windowed,),
     "Aggregate": (aggregated,),
     "Join": (joined,),
+    "DeduplicateWithinWatermark": (first_of_each_key,),
     "GlobalLimit": (limited,),
     "Offset": (limited,),
     "FlatMapGroupsInPandas": (group_mapped,),
@@ -73,4 +75,5 @@ STEPS: dict[type[Operator], Callable[..., DataFrame]] = {
     FinalNode: final.step,
     PaneNode: panes.step,
     SlidingNode: panes.sliding_step,
+    WithinNode: within_watermark.step,
 }

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nosync.bridge.catalyst import AttributeIdentity, Catalyst, Java, children, items, kind
-from nosync.bridge.frames import analyzed, optimized
+from nosync.bridge.frames import analyzed, optimized_as_stream
 from nosync.graph.nodes import Node, SourceNode, ViewNode
 from nosync.graph.walk import upstream
 from nosync.model.columns import DIFF
@@ -42,13 +42,13 @@ class Origin:
 
 def origins(catalyst: Catalyst, query: DataFrame, queries: Mapping[str, DataFrame], leaves: Mapping[int, Node]) -> Iterator[Origin]:
     """Those of a query's rows. `queries` of views by name; `leaves` say what placeholders stand for."""
-    for leaf, conditions in _leaves(optimized(query), []):
+    for leaf, conditions in _leaves(optimized_as_stream(query), []):
         node = leaves.get(int(leaf.rdd().id())) if kind(leaf) == "LogicalRDD" else None
         attributes = items(leaf.output())
         if isinstance(node, SourceNode):
             yield Origin(node, attributes, _about(conditions, attributes))
         elif isinstance(node, ViewNode) and node.name in queries:
-            below = optimized(queries[node.name])
+            below = optimized_as_stream(queries[node.name])
             plan = catalyst.renamed(items(below.output()), [AttributeIdentity.of(attribute) for attribute in attributes], below)
             for condition in _about(conditions, attributes):
                 plan = catalyst.logical.Filter(condition, plan)

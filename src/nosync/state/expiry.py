@@ -34,8 +34,18 @@ class Expired:
         return session_ends(hashes, micros_of(column, 0), micros_of(column, 1)) > self.until
 
 
+def with_time(column: pa.Array, contents: pa.Array) -> pa.Array:
+    """Bytes that begin with a time, or the end of a window: eight of them, most significant first."""
+    times = pa.py_buffer(micros_of(column, 1).astype(">i8").tobytes())
+    first = pa.FixedSizeBinaryArray.from_buffers(pa.binary(8), len(contents), [None, times]).cast(contents.type)
+    return pc.binary_join_element_wise(first, contents, pa.scalar(b"", contents.type))
+
+
 def micros_of(column: pa.Array, field: int) -> Times:
-    """Microseconds of a time, or of the start (0) or end (1) of a window; what has none never ends."""
+    """Microseconds of a time, of the start (0) or end (1) of a window, or of `with_time`; what has none never ends."""
+    if pa.types.is_binary(column.type):
+        first = pc.binary_slice(column, 0, 8).cast(pa.binary(8))
+        return np.frombuffer(first.buffers()[1], ">i8", len(first), 8 * first.offset).astype(np.int64)
     if pa.types.is_struct(column.type):
         column = pc.struct_field(column, [field])
     found: Times = pc.fill_null(column.cast(pa.int64()), NEVER).to_numpy()

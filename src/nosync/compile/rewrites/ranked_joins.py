@@ -8,7 +8,6 @@ Read before the optimiser: these nodes are gone after it, or nothing can be done
 """
 
 from nosync.bridge.catalyst import Catalyst, Java, children, data_type, items, kind
-from nosync.compile.refusal import SUBQUERIES
 from nosync.compile.regrouping import orderable
 from nosync.model.errors import Refused
 
@@ -16,40 +15,19 @@ BACKWARD = ("GreaterThan", "GreaterThanOrEqual")
 SORTED_BY_SPARK = 14  # parts of an asof join of the releases that say what both sides are sorted by
 
 
-def rank_joins(catalyst: Catalyst, plan: Java, view: str) -> Java:
-    """The same query with such joins rewritten, of an analysed plan."""
-    before = children(plan)
-    after = [rank_joins(catalyst, child, view) for child in before]
-    if any(one is not other for one, other in zip(before, after, strict=True)):
-        plan = catalyst.with_children(plan, after)
-    said = items(plan.expressions())
-    meant = [_within(catalyst, expression, view) for expression in said]
-    if any(one is not other for one, other in zip(said, meant, strict=True)):
-        plan = catalyst.with_expressions(plan, meant)
-    match kind(plan):
-        case "AsOfJoin":
-            condition = plan.asOfCondition()
-            if plan.condition().isDefined():
-                condition = catalyst.expressions.And(plan.condition().get(), condition)
-            return _best(catalyst, plan, condition, _nearness(catalyst, plan), 1, view)
-        case "NearestByJoin":
-            ranking = plan.rankingExpression()
-            order = catalyst.order(ranking, descending="Similarity" in kind(plan.direction()))
-            return _best(catalyst, plan, catalyst.expressions.IsNotNull(ranking), [order], int(plan.numResults()), view)
-    return plan
+def rank_as_of(catalyst: Catalyst, plan: Java, view: str) -> Java:
+    """An `asof join` as a window."""
+    condition = plan.asOfCondition()
+    if plan.condition().isDefined():
+        condition = catalyst.expressions.And(plan.condition().get(), condition)
+    return _best(catalyst, plan, condition, _nearness(catalyst, plan), 1, view)
 
 
-def _within(catalyst: Catalyst, expression: Java, view: str) -> Java:
-    """The expression with the plans of its subqueries rewritten."""
-    before = children(expression)
-    after = [_within(catalyst, child, view) for child in before]
-    if any(one is not other for one, other in zip(before, after, strict=True)):
-        expression = catalyst.with_children(expression, after)
-    if kind(expression) not in SUBQUERIES:
-        return expression
-    asked = expression.plan()
-    plan = rank_joins(catalyst, asked, view)
-    return expression if plan is asked else expression.withNewPlan(plan)
+def rank_nearest(catalyst: Catalyst, plan: Java, view: str) -> Java:
+    """A `nearest ... by` as a window."""
+    ranking = plan.rankingExpression()
+    order = catalyst.order(ranking, descending="Similarity" in kind(plan.direction()))
+    return _best(catalyst, plan, catalyst.expressions.IsNotNull(ranking), [order], int(plan.numResults()), view)
 
 
 def _nearness(catalyst: Catalyst, plan: Java) -> list[Java]:

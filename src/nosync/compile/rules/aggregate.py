@@ -1,5 +1,6 @@
 """An Aggregate of Spark's plan as an operator: accumulators where `take_apart` finds them, else regroup."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructField, StructType
@@ -10,7 +11,6 @@ from nosync.compile.aggregate_calls import Parts, aggregate_expressions, rebind,
 from nosync.compile.event_time import TimeKey, on_time, time_key
 from nosync.compile.final_results import finalised, with_close
 from nosync.compile.fingerprint import digest
-from nosync.compile.refusal import no_end
 from nosync.compile.regrouping import Regrouping
 from nosync.compile.session_windows import closing_time, evaluation, gap_of, session_expiries, session_of, sessions
 from nosync.compile.sliding_windows import PaneNode, SlidingNode, by_pane, pane_node, panes_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def aggregated(query: "Query", plan: Java) -> Template:
     """The aggregate's change; equal aggregates over equal inputs are one operator."""
-    key = time_key(plan)
+    key = time_key(items(plan.groupingExpressions()))
     if key is None:
         return _aggregated(query, _by_keys_in_order(query, plan), query.arranged(children(plan)[0]))
     closing = with_close(query.catalyst, plan, key) if query.final or key.session else plan
@@ -39,6 +39,8 @@ def aggregated(query: "Query", plan: Java) -> Template:
 def _timed(query: "Query", plan: Java, key: TimeKey) -> Template:
     """An aggregate whose groups close: late rows are kept out, the state of closed groups expires. Of several the outermost is final."""
     final, query.final = query.final, False
+    gap = gap_of(plan, key.attribute) if key.session else None
+    key = replace(key, own_gaps=key.session and gap is None)
     panes = panes_of(plan, key, query.catalyst) if key.marked else None
     paned = _paned(query, plan, key, panes, final) if panes else None
     below = query.template(children(plan)[0]) if paned is None else None
@@ -52,10 +54,11 @@ def _timed(query: "Query", plan: Java, key: TimeKey) -> Template:
     if not isinstance(child.piece, OnTime):
         return found
     for node in query.operators[known:]:
-        child.piece.reader = node
+        child.piece.reader = node.name
         expiry = Expiry(f"k{key.index}", child.piece.clock, time=key.words)
-        node.expiries = session_expiries(plan, child, key.attribute) if key.session else (expiry,) * len(node.traces)
-    return finalised(query, plan, found, child, _closes(query, plan, key), child.piece.clock) if final else found
+        node.expiries = session_expiries(plan, child, key.attribute, gap or 0) if key.session else (expiry,) * len(node.traces)
+    closes = closing_time(query.catalyst, key.end(query.catalyst), gap) if gap else key.end(query.catalyst)
+    return finalised(query, plan, found, child, closes, child.piece.clock) if final else found
 
 
 def _paned(query: "Query", plan: Java, key: TimeKey, panes: Panes, final: bool) -> Template | None:
@@ -69,20 +72,10 @@ def _paned(query: "Query", plan: Java, key: TimeKey, panes: Panes, final: bool) 
     node = query.known(PaneNode, plan, [child]) if final else query.known(SlidingNode, plan, [child])
     if node is None:
         node = pane_node(query, plan, child, parts, keys, panes, child.piece.clock, final)
-        child.piece.reader = node
+        child.piece.reader = node.name
         query.operators.append(node)
     query.finals += final
     return _results(query, plan, parts, keys, node)
-
-
-def _closes(query: "Query", plan: Java, key: TimeKey) -> Java:
-    """When a group can no longer change."""
-    if not key.session:
-        return key.end(query.catalyst)
-    gap = gap_of(plan, key.attribute)
-    if gap is None:
-        raise no_end(query.view)
-    return closing_time(query.catalyst, key.end(query.catalyst), gap)
 
 
 def _aggregated(query: "Query", plan: Java, child: Template) -> Template:

@@ -16,12 +16,15 @@ from nosync.bridge.arrow import arrow_schema
 from nosync.bridge.catalyst import Java, children, data_type, items, kind
 from nosync.bridge.frames import analyzed
 from nosync.bridge.functions import function_of
+from nosync.compile.event_time import TimeKey, clock_over, on_time, time_key
 from nosync.compile.regrouping import Regrouping, orderable, results
 from nosync.compile.wrapped_functions import MARK_TYPES, MARKS, marked_arrow, marked_pandas
+from nosync.graph.lateness import OnTime
 from nosync.graph.operators import GatheredNode
 from nosync.graph.templates import Branch, Hole, Piece, Template
 from nosync.model.columns import GHOST, GROUP, HASH
 from nosync.model.errors import Refused
+from nosync.model.watermark import Expiry
 
 if TYPE_CHECKING:
     from nosync.compile.query import Query
@@ -52,8 +55,26 @@ def group_mapped(query: "Query", plan: Java) -> Template:
         sides = [Side(places[: len(keys)], places[len(keys) :], [str(a.name()) for a in child.output[len(keys) :]])]
     else:
         child, keys, sides = _cogrouped(query, plan)
-    regrouping = Regrouping(query, "groups", [plan], child, [query.key(key) for key in keys], marked=True, in_order=True)
-    return regrouping.template(lambda gathered: _evaluation(regrouping, sides, gathered))
+    closing = _closing(plan, keys, child)
+    child = child if closing is None else on_time(query, closing, child)
+    index = None if closing is None else closing.index
+    regrouping = Regrouping(query, "groups", [plan], child, [query.key(key) for key in keys], marked=True, in_order=True, closing=index)
+    known = len(query.operators)
+    found = regrouping.template(lambda gathered: _evaluation(regrouping, sides, gathered))
+    for node in query.operators[known:]:
+        if closing is not None and isinstance(child.piece, OnTime):
+            child.piece.reader = node.name
+            columns = f"k{index}", "k0"  # the key of results begins with when their group closes
+            node.expiries = tuple(Expiry(column, child.piece.clock, time=closing.words) for column in columns)
+    return found
+
+
+def _closing(plan: Java, keys: list[Java], child: Template) -> TimeKey | None:
+    """The key by which groups close, on both sides where there are two. Of sessions, functions see single rows' windows: those do not."""
+    key, last = time_key(keys), time_key(items(children(plan)[-1].output())[: len(keys)])
+    if key is None or last is None or key.index != last.index or key.session or last.session:
+        return None
+    return key if clock_over(child).delays else None
 
 
 def _cogrouped(query: "Query", plan: Java) -> tuple[Template, list[Java], list[Side]]:

@@ -6,7 +6,7 @@ decide, pair by pair: for an inner join a filter above is enough, for the others
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -15,16 +15,20 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from nosync.bridge.arrow import arrow_type
 from nosync.bridge.catalyst import Catalyst, Java, children, data_type, items, kind
-from nosync.compile.conditional_joins import UNBOUND, by_pair, existence
+from nosync.compile.conditional_joins import MatchNode, by_pair, existence
+from nosync.compile.event_time import clock_over, micros, without_late, words_of
 from nosync.compile.fingerprint import fingerprint
 from nosync.compile.refusal import check_key, refuse_node
+from nosync.compile.time_bounds import ONE_SIDED, UNBOUND, bounds_of, position_of
 from nosync.compile.wording import number
+from nosync.graph.lateness import OnTime
 from nosync.graph.operators import Operator
 from nosync.graph.templates import Branch, Hole, Template
 from nosync.kernels.join import LEFT, MATCHED, RIGHT, How, Joining
 from nosync.model.columns import HASH, PART, ROW, SIDE
 from nosync.model.identifiers import TraceName
 from nosync.model.picture import Description
+from nosync.model.watermark import Expiry
 
 if TYPE_CHECKING:
     from nosync.compile.query import Query
@@ -56,11 +60,12 @@ class JoinNode(Operator):
 
     @property
     def description(self) -> Description:
+        endless = ONE_SIDED if any(self.expiries) else UNBOUND
         if not self.spec.left:
             why = "there is no equal key: every change meets all of the other side"
-            return Description("both sides, as one group", why, "in proportion to the change times the other side", endless=UNBOUND)
+            return Description("both sides, as one group", why, "in proportion to the change times the other side", endless=endless)
         costs = "in proportion to the change and the rows that it meets"
-        return Description("both sides by key", "rows of either side may come or go later", costs, endless=UNBOUND)
+        return Description("both sides by key", "rows of either side may come or go later", costs, endless=endless)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +84,35 @@ def joined(query: "Query", plan: Java) -> Template:
         raise refuse_node(plan, query.view)
     keys = _keys(query, plan)
     left, right = (query.arranged(child) for child in _sides(plan, how))
+    left, right, expiries = (left, right, ()) if how == "single" else _timed(query.catalyst, left, right, keys)
     if keys.rest is None or how == "inner":
-        return _by_key(query, plan, _JoinNodes(query, plan, how, keys, left, right))
-    nodes = _JoinNodes(query, plan, "inner", keys, left, right, SIDES.get(how, (LEFT,)))
+        return _by_key(query, plan, _JoinNodes(query, plan, how, keys, left, right, expiries=expiries))
+    nodes = _JoinNodes(query, plan, "inner", keys, left, right, SIDES.get(how, (LEFT,)), expiries)
     part = query.catalyst.attribute(PART, query.catalyst.types.IntegerType)
     pairs = nodes.template([*left.output, *right.output, part])
-    return by_pair(query, plan, how, pairs.under(_counting(query, pairs, keys.rest, part)))
+    known = len(query.operators)
+    found = by_pair(query, plan, how, pairs.under(_counting(query, pairs, keys.rest, part)))
+    for node in query.operators[known:]:
+        if isinstance(node, MatchNode) and expiries and (expiry := expiries[node.spec.side - 1]) is not None:
+            node.expiries = (replace(expiry, column=f"k{expiry.column[1:]}"),)
+    return found
+
+
+def _timed(catalyst: Catalyst, left: Template, right: Template, keys: Keys) -> tuple[Template, Template, tuple[Expiry | None, ...]]:
+    """Where event times of both sides bound each other: the sides without what is late, and when their rows can match no more.
+
+    A row is kept until the watermark has passed it in any case, since until then it may be removed.
+    """
+    bounds = bounds_of((left.output, right.output), list(zip(keys.left, keys.right, strict=True)), keys.rest)
+    clock = clock_over(left, right)
+    if bounds is None or not clock.delays:
+        return left, right, ()
+    sides, expiries = [], list[Expiry | None]()
+    for child, index, later, letter in zip((left, right), bounds.columns, bounds.later, "lr", strict=True):
+        time = child.output[index]
+        sides.append(without_late(catalyst, child, micros(catalyst, time, 1), clock, f" by {letter}{index}"))
+        expiries.append(None if later is None else Expiry(f"{letter}{index}", clock, max(later, 0), time=words_of(time)))
+    return sides[0], sides[1], tuple(expiries)
 
 
 def _by_key(query: "Query", plan: Java, nodes: "_JoinNodes") -> Template:
@@ -142,6 +170,7 @@ class _JoinNodes:
     left: Template
     right: Template
     alone: tuple[int, ...] = ()
+    expiries: tuple[Expiry | None, ...] = ()
 
     def template(self, kept: list[Java], output: list[Java] | None = None) -> Template:
         """The operator's change under these attributes, in the order of `output` if that is another; the operator is made where there is
@@ -150,6 +179,9 @@ class _JoinNodes:
         node = self.query.known(JoinNode, self.plan, [self.left, self.right])
         if node is None:
             node = self._node()
+            for side, trace in zip((self.left.piece, self.right.piece), node.traces, strict=True):
+                if isinstance(side, OnTime):
+                    side.reader = trace
             self.query.operators.append(node)
         carried = self.query.carried(node.sharded)
         return Template(Hole(node, kept + carried), kept if output is None else output, carried, node.append_only)
@@ -175,7 +207,15 @@ class _JoinNodes:
         return JoinNode(
             name=self.query.operator_name("join"), feed=feed, schema=self._schema(), view=self.query.view, plan=self.plan,
             append_only=append_only and self.how in ("inner", "semi"), sharded=bool(self.keys.left), spec=spec, payloads=payloads,
+            expiries=tuple(self._kept(expiry, payload, spec) for expiry, payload in zip(self.expiries, payloads, strict=False)),
         )  # fmt: skip
+
+    def _kept(self, expiry: Expiry | None, payload: pa.Schema, spec: Joining) -> Expiry | None:
+        """By the column in which the side keeps its time: of a side nobody asks for, its key if that is the time; else by none."""
+        if expiry is None or expiry.column in payload.names:
+            return expiry
+        place = position_of(self.keys.right, self.right.output[int(expiry.column[1:])])
+        return None if place is None else replace(expiry, column=spec.right[place])
 
     def _names(self, keys: list[Java], letter: str, output: list[Java]) -> tuple[str, ...]:
         """Where each key lies: in a column of the side, or computed beside."""

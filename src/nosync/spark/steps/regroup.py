@@ -18,7 +18,7 @@ from nosync.spark.retain import diffs, number_of_keys
 from nosync.spark.schemas import change_schema
 from nosync.spark.task import Batches, ShardTask, Work, emitted
 from nosync.state.canonical import canonical_bytes
-from nosync.state.expiry import Expired
+from nosync.state.expiry import Expired, with_time
 
 if TYPE_CHECKING:
     from nosync.spark.job import EpochJob
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def step(job: "EpochJob", node: RegroupNode) -> DataFrame:
     gathered = arrow_schema(node.gathered.schema, node.name)
     kept, _ = node.traces
-    gather = GatherTask(job.work(kept, "diffs"), node.payload, gathered, node.announced, node.limit)
+    gather = GatherTask(job.work(kept, "diffs"), node.payload, gathered, node.announced, node.limit, node.closing)
     touched = job.exchange(fed(job, node), node).mapInArrow(gather, node.gathered.schema)
     if node.read_again:  # or each reader would gather anew
         job.persist(touched)
@@ -54,7 +54,8 @@ def _closed(job: "EpochJob", node: RegroupNode) -> Expired | None:
 class GatherTask(ShardTask):
     """Keeps the rows of groups, and hands all rows of touched groups to Spark. `announced`: with a ghost for each of them.
 
-    `limit`: only the rows among which the first are, kept in the order of the columns `o0`, `o1`...
+    `limit`: only the rows among which the first are, kept in the order of the columns `o0`, `o1`... `closing`: the key that says when a
+    group closes, where results do not show it.
     """
 
     work: Work
@@ -62,6 +63,7 @@ class GatherTask(ShardTask):
     output: pa.Schema
     announced: bool = False
     limit: Limit | None = None
+    closing: int | None = None
 
     def process(self, rows: pa.RecordBatch, started: float) -> Batches:
         shard = self.work.shard(rows)
@@ -78,7 +80,8 @@ class GatherTask(ShardTask):
             return gathered.rows.column(name).view(pa.int64())
         if name == GROUP:
             keys = gathered.rows.columns[2 : 2 + number_of_keys(self.payload)]
-            return canonical_bytes(keys, gathered.rows.num_rows)
+            contents = canonical_bytes(keys, gathered.rows.num_rows)
+            return contents if self.closing is None else with_time(keys[self.closing], contents)
         return gathered.rows.column(name)
 
     def _change(self, rows: pa.RecordBatch) -> pa.RecordBatch:
