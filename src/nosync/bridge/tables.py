@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from nosync.bridge.catalyst import Java, items
+from nosync.model.quoting import quoted
 
 
 def location_of(spark: SparkSession, database: str, table: str) -> str:
@@ -23,8 +24,8 @@ def _catalog(spark: SparkSession) -> Java:
 
 
 def _identifier(spark: SparkSession, database: str, table: str) -> Java:
-    jvm = spark._jvm
-    return jvm.org.apache.spark.sql.catalyst.TableIdentifier(table, jvm.scala.Option.apply(database))  # type: ignore[union-attr]
+    """Parsed: to look up a class costs a call for each part of its name."""
+    return spark._jsparkSession.sessionState().sqlParser().parseTableIdentifier(f"{quoted(database)}.{quoted(table)}")
 
 
 @dataclass(frozen=True)
