@@ -1,29 +1,35 @@
 """The same projects by `spark-pipelines run` and by `nosync pipelines run`, over the same input in several rounds: equal tables after each.
 
-`make test-pipelines` runs it (`--only shop --rounds 5 --seed 3`). In each round files come, change and go; after some rounds a run of ours
-is killed at a random moment first. Tables that Spark's own cannot make are judged by a query in batch.
+`make test-pipelines` runs it (`--only shop,bank --rounds 5 --seed 3`). In each round files come, change and go; in some rounds a run of
+ours is killed first: at a random moment, or before its so manyeth change of the disk while it replaces the tables. Tables that Spark's own
+cannot make are judged by a query in batch.
 """
 
 import argparse
-import random
+import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from nosync.pipelines.publishing import Publishing
 from nosync.pipelines.running import run_pipeline
 from nosync.pipelines.spec import read_spec
 from nosync.spark.session import local_session
-from tests.pipelines.larger import JUDGED, ONLY_OURS, PROJECTS
-from tests.pipelines.projects import Project
+from tests.pipelines import guide, larger
+from tests.pipelines.inputs import Input
+from tests.pipelines.larger import ONLY_OURS
+from tests.pipelines.projects import WRITING, Project
 from tests.pipelines.sparks_own import SparksOwn, plain, sparks_own
 
+PROJECTS, JUDGED = {**larger.PROJECTS, **guide.GUIDE}, {**larger.JUDGED, **guide.JUDGED}
 INIT = {
     "python.py": """
         from pyspark import pipelines as dp
@@ -35,65 +41,6 @@ INIT = {
     """,
     "sql.sql": "CREATE MATERIALIZED VIEW example_sql_materialized_view AS SELECT id FROM example_python_materialized_view WHERE id % 2 = 0",
 }
-
-
-class Input:
-    """Random input of a project, round by round. What streams read only grows."""
-
-    def __init__(self, project: Project, seed: int) -> None:
-        self.project, self.random, self.number = project, random.Random(seed), 0
-        self.versions: dict[int, int] = {}
-
-    def next(self) -> None:
-        self.number += 1
-        getattr(self, self.project.name, lambda: None)()
-
-    def shop(self) -> None:
-        pick = self.random.randint
-        self._grow("orders", [
-            {"id": self.number * 100 + i, "customer": pick(1, 6), "product": pick(1, 5), "quantity": pick(-1, 5), "day": f"d{pick(1, 4)}"}
-            for i in range(pick(1, 40))
-        ])  # fmt: skip
-        self._grow("returns", [{"id": pick(100, self.number * 100 + 30), "quantity": 1} for _ in range(pick(1, 5))])
-        self._stir("customers", "csv", lambda part: [{"customer": part * 2 + i, "town": self.random.choice("ABC")} for i in range(2)])
-        self._stir("products", "json", lambda part: [
-            {"product": part * 2 + i, "price": pick(1, 900) / 100, "kind": self.random.choice(("tool", "toy"))} for i in range(2)
-        ])  # fmt: skip
-
-    def fleet(self) -> None:
-        pick = self.random.randint
-        self._grow("positions", [
-            {"van": f"v{pick(1, 6)}", "at": f"2026-01-01T{pick(10, 23)}:{pick(10, 59)}:00", "km": pick(0, 500) / 2, "load": pick(0, 100)}
-            for _ in range(pick(5, 60))
-        ])  # fmt: skip
-        self._stir("vans", "csv", lambda part: [{"van": f"v{part * 2 + i}", "depot": self.random.choice("XYZ")} for i in range(2)])
-
-    def bank(self) -> None:
-        pick = self.random.randint
-        self._grow("accounts", [self._event(pick(1, 8)) for _ in range(pick(1, 12))])
-        self._grow("transfers", [
-            {"id": self.number * 100 + i, "source": pick(1, 8), "target": pick(1, 8), "amount": pick(1, 90000) / 100}
-            for i in range(pick(1, 40))
-        ])  # fmt: skip
-        self._stir("branches", "csv", lambda part: [{"branch": f"b{part}", "region": self.random.choice("NS")}])
-
-    def _event(self, account: int) -> dict[str, Any]:
-        self.versions[account] = version = self.versions.get(account, 0) + self.random.randint(1, 3)
-        said = {"holder": self.random.choice(("ann", "bea")), "branch": f"b{self.random.randint(0, 4)}"}
-        return {"account": account, **said, "version": version, "op": self.random.choice(("UPSERT", "UPSERT", "UPSERT", "DELETE"))}
-
-    def _grow(self, folder: str, rows: list[dict[str, Any]]) -> None:
-        self.random.shuffle(rows)
-        self.project.put(f"{folder}/{self.number}.json", rows)
-
-    def _stir(self, folder: str, suffix: str, rows: Any) -> None:
-        """Some files of a folder are written anew, and one may go."""
-        parts = list(range(3)) if self.number == 1 else self.random.sample(range(3), self.random.randint(0, 2))
-        for part in parts:
-            self.project.put(f"{folder}/{part}.{suffix}", rows(part))
-        there = sorted((self.project.folder / "in" / folder).glob(f"*.{suffix}"))
-        if self.number > 1 and len(there) > 1 and self.random.random() < 0.4:
-            self.random.choice(there).unlink()
 
 
 def compared(spark: SparkSession, own: SparksOwn, folder: Path, name: str, files: dict[str, str], rounds: int, seed: int) -> None:
@@ -109,8 +56,13 @@ def compared(spark: SparkSession, own: SparksOwn, folder: Path, name: str, files
     stream = Input(ours, seed)
     for number in range(1, rounds + 1):
         stream.next()
+        if number == 1:
+            set_up(spark.sql, name, folder)
+            set_up(own.sql, name, folder)
         if number % 3 == 2:
             killed(ours, stream.random.uniform(0.3, 1.0))
+        elif number % 3 == 0 and (step := stream.random.randint(1, 60)):
+            print(f"{name}, round {number}: killed before change {step} of the disk: {killed_publishing(ours, step)}", flush=True)
         took, seconds = own.run(spec), time.monotonic()
         report = ours.run()
         seconds = time.monotonic() - seconds
@@ -132,6 +84,40 @@ def compared(spark: SparkSession, own: SparksOwn, folder: Path, name: str, files
         print(f"{name}, round {number}: {len(tables)} tables equal, {len(judged)} judged; {took:.1f} s, ours {seconds:.1f} s", flush=True)
 
 
+def set_up(sql: Callable[[str], object], name: str, folder: Path) -> None:
+    """Tables of the catalog that a project reads and does not define."""
+    for statement in guide.SETUP.get(name, ()):
+        sql(statement.replace("{in}", str(folder / name / "in")))
+
+
+def killed_publishing(project: Project, step: int) -> bool:
+    """A run in a process of its own that ends itself; False where it had fewer changes to make."""
+    command = [sys.executable, "-m", "tests.pipelines.compare", "--alone", str(project.folder), "--die-at", str(step)]
+    return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, timeout=900).returncode < 0
+
+
+def dies_at(step: int) -> None:
+    """This process ends before its so manyeth change of the disk while it publishes."""
+    publish, done = Publishing.publish, 0
+
+    def counted(own: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **named: Any) -> Any:
+            nonlocal done
+            done += 1
+            if done == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return own(*given, **named)
+
+        return call
+
+    def publishing(self: Publishing) -> Any:
+        for owner, name in WRITING:
+            setattr(owner, name, counted(getattr(owner, name)))
+        return publish(self)
+
+    Publishing.publish = publishing  # type: ignore[method-assign]
+
+
 def killed(project: Project, share: float) -> None:
     """A run in a process of its own that ends at some moment."""
     command = [sys.executable, "-m", "tests.pipelines.compare", "--alone", str(project.folder)]
@@ -146,30 +132,34 @@ def killed(project: Project, share: float) -> None:
     process.wait()
 
 
-def alone(folder: Path) -> None:
+def alone(folder: Path, step: int) -> None:
     """A run of one project, as another process does it."""
+    if step:
+        dies_at(step)
     spark = local_session(
         {"spark.sql.warehouse.dir": str(folder / "elsewhere"), "spark.sql.session.timeZone": "UTC", "spark.ui.enabled": "false"}
     )
     spark.sql(f"CREATE DATABASE {folder.name} LOCATION '{folder / 'warehouse'}'")
+    set_up(spark.sql, folder.name, folder.parent)
     run_pipeline(read_spec(folder / "spark-pipeline.yml"), spark)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--alone", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--die-at", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--only", default="")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     if given.alone:
-        return alone(given.alone)
+        return alone(given.alone, given.die_at)
     folder = Path(tempfile.mkdtemp(prefix="a pipeline "))
     with sparks_own(folder / "own", {"spark.sql.shuffle.partitions": "2", "spark.sql.session.timeZone": "UTC"}) as own:
         settings = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.sql.session.timeZone": "UTC", "spark.ui.enabled": "false"}
         spark = local_session(settings)
         for name, files in {"init": INIT, **PROJECTS}.items():
-            if given.only in ("", name):
+            if not given.only or name in given.only.split(","):
                 compared(spark, own, folder, name, files, 2 if name == "init" else given.rounds, given.seed)
     shutil.rmtree(folder, ignore_errors=True)
     print("equal after every round")

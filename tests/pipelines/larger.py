@@ -190,7 +190,8 @@ JUDGED = {
         WHERE place = 1 AND op <> 'DELETE'
     """,
     "account_history": """
-        SELECT account, last_value(holder) AS holder, last_value(branch) AS branch, min(version) AS `__START_AT`, max(until) AS `__END_AT`
+        SELECT account, last_value(holder) AS holder, last_value(branch) AS branch, min(version) AS `__START_AT`,
+          max_by(until, version) AS `__END_AT`
         FROM (
           SELECT *, sum(if(again, 0, 1)) OVER (PARTITION BY account ORDER BY version) AS run FROM (
             SELECT *, lead(version) OVER (PARTITION BY account ORDER BY version) AS until,

@@ -2,18 +2,23 @@
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from nosync.pipelines.running import Report, Wanted, follow_pipeline, run_pipeline
 from nosync.pipelines.spec import Spec, read_spec
 
 Rows = list[dict[str, Any]]
+WRITING = ((os, "link"), (os, "fsync"), (Path, "unlink"), (Path, "mkdir"), (Path, "symlink_to"), (Path, "replace"), (Path, "write_text"),
+           (shutil, "rmtree"), (pq, "write_table"))  # fmt: skip
+"""How publishing changes the disk."""
 
 
 class Project:

@@ -14,10 +14,9 @@ from nosync.pipelines import editions as editions_module
 from nosync.pipelines.editions import CURRENT, Edition, Editions, Published
 from nosync.pipelines.table_files import write_next, write_whole
 from nosync.store import lasting
+from tests.pipelines.projects import WRITING
 
 SCHEMA = pa.schema([("id", pa.int64()), ("town", pa.string())])
-WRITING = ((os, "link"), (os, "fsync"), (Path, "unlink"), (Path, "mkdir"), (Path, "symlink_to"), (Path, "replace"), (Path, "write_text"),
-           (shutil, "rmtree"), (pq, "write_table"))  # fmt: skip
 
 
 class Killed(BaseException):
