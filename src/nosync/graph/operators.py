@@ -16,7 +16,7 @@ from nosync.kernels.functions import FUNCTIONS
 from nosync.kernels.top import Limit
 from nosync.model.identifiers import TraceName
 from nosync.model.picture import CHANGE, GROUPS, Description
-from nosync.model.watermark import Expiry
+from nosync.model.watermark import EventClock, Expiry
 
 
 @dataclass(eq=False, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Operator:
     """A node that keeps state, known by its name. `feed` is what goes to its shards, `schema` the columns of its change.
 
     Each kind is a subclass in `operators` or beside what makes it; `spark.steps` says how it runs. `expiries` say, trace by trace,
-    which state is of no use any more.
+    which state is of no use any more; `clock` is there where it goes by event time of its own.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Operator:
     sharded: bool = True
     plan: Java = None
     expiries: tuple[Expiry | None, ...] = ()
+    clock: EventClock | None = None
 
     @property
     def fingerprint(self) -> str:

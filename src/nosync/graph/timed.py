@@ -23,8 +23,8 @@ def _clocks(node: Node) -> Iterator[EventClock]:
             return
     if isinstance(piece, Branch):
         yield from clocks([piece])
-    if clock := getattr(node, "clock", None):
-        yield clock
+    if isinstance(node, Operator) and node.clock:
+        yield node.clock
 
 
 def timed_sources(graph: Graph) -> frozenset[str]:

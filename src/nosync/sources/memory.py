@@ -55,6 +55,7 @@ class Memory:
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     handed_out: int = 0
     unrecorded: dict[int, pa.Table] = field(default_factory=dict)
+    schema: StructType = field(default_factory=StructType, repr=False)  # known from its declaration on
     _wake: Callable[[], None] = field(default=lambda: None, repr=False)
 
     def __repr__(self) -> str:
@@ -101,7 +102,7 @@ class Memory:
         self._give(gone, -1)
 
     def _give(self, rows: list[Any], diff: int) -> None:
-        if not hasattr(self, "schema"):
+        if not self.schema.fields:
             raise Invalid("the memory source is not part of a flow yet", hint="Pass it to flow.source(...) first.")
         if not rows:
             return

@@ -23,7 +23,6 @@ from nosync.model.columns import DIFF, HASH
 from nosync.model.errors import Refused
 from nosync.model.identifiers import TraceName
 from nosync.model.picture import Description
-from nosync.model.watermark import EventClock
 
 if TYPE_CHECKING:
     from nosync.compile.query import Query
@@ -70,7 +69,6 @@ class FoldNode(Operator):
     keys: pa.Schema
     columns: pa.Schema
     state: pa.Schema
-    clock: EventClock | None = None
 
     @property
     def time_driven(self) -> bool:
