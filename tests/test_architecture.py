@@ -1,6 +1,7 @@
 """docs/architecture.md: its tables say what is so."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import grimp
@@ -28,6 +29,12 @@ def test_the_table_of_rooms_has_every_room_and_what_it_imports() -> None:
         targets = {target for module in (room, *graph.find_descendants(room)) for target in graph.find_modules_directly_imported_by(module)}
         imported = {target.split(".")[1] for target in targets if target.startswith("nosync.") and not target.startswith(f"{room}.")}
         assert imported <= written[room.split(".")[1]] | {room.split(".")[1]}, room
+
+
+def test_every_room_but_the_bridge_is_held_to_leaving_the_jvm_alone() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    held = {contract["name"]: set(contract.get("source_modules", ())) for contract in contracts}["Only the bridge speaks to the JVM"]
+    assert held == {f"nosync.{room.strip('`')}" for room, _, _ in rows("Rooms")} - {"nosync.bridge"}
 
 
 @pytest.mark.parametrize("row", rows("Where to put what is new"), ids=lambda row: row[0])
