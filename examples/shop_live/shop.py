@@ -18,7 +18,7 @@ spend = shop.view(
 )
 shop.sink("spend table", spend, ns.to_postgres(DATABASE, "spend", key="customer"))
 shop.sink("spend log", spend, ns.to_kafka(BROKER, "spend", key="customer"))
-shop.sink("alerts", spend.where("spent > 2000"), ns.to_kafka(BROKER, "alerts", key="customer", changes=True))
+shop.sink("alerts", spend.where("spent > 2000"), ns.to_kafka(BROKER, "alerts", key="customer", mode="changes"))
 
 if __name__ == "__main__":
     with shop.start(os.environ["SHOP_HOME"]) as run:

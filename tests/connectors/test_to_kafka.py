@@ -147,13 +147,15 @@ def test_what_is_wrong_is_said_at_once(kafka_broker: Kafka, topic: str) -> None:
 
 def test_messages_of_each_form() -> None:
     table = changes(1, TOTALS, ("a", 1, -1), ("a", 2, 1), ("b", 3, -1), ("c", 4, 1)).table()
-    assert list(messages(table, Form(("k",), "k"), "t")) == [(b"a", b"a"), (b"b", None), (b"c", b"c")]
-    changed = [(key, json.loads(value or b"")) for key, value in messages(table, Form(("k", "n"), changes=True), "t")]
+    assert list(messages(table, Form(("k",), "k", "state"), "t")) == [(b"a", b"a"), (b"b", None), (b"c", b"c")]
+    changed = [(key, json.loads(value or b"")) for key, value in messages(table, Form(("k", "n"), mode="changes"), "t")]
     assert changed[0] == (b'{"k":"a","n":1}', {"op": "d", "before": {"k": "a", "n": 1}, "after": None})
-    [(_, first), _, _] = messages(table, Form(("k",), changes=True), "t")
+    [(_, first), _, _] = messages(table, Form(("k",), mode="changes"), "t")
     assert json.loads(first or b"") == {"op": "u", "before": {"k": "a", "n": 1}, "after": {"k": "a", "n": 2}}
-    with pytest.raises(ns.Failed, match="no key to say which"):
+    with pytest.raises(ns.Failed, match="cannot say which"):
         list(messages(table, Form(), "t"))
     with pytest.raises(ns.Failed, match="not text or bytes"):
-        list(messages(table, Form(("k",), "n"), "t"))
+        list(messages(table, Form(("k",), "n", "state"), "t"))
     assert len(list(messages(changes(1, TOTALS, ("a", 1, 3)).table(), Form(), "t"))) == 3
+    came = changes(1, TOTALS, ("a", 1, 1), ("a", 2, 1)).table()
+    assert list(messages(came, Form(("k",), "k"), "t")) == [(b"a", b"a"), (b"a", b"a")]

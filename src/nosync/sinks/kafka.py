@@ -9,16 +9,17 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 
 from nosync.clients.kafka import Brokers, library, settings
 from nosync.model import arguments
 from nosync.model.absent import connector
+from nosync.model.arguments import did_you_mean
 from nosync.model.errors import Failed, Fenced, Invalid, NosyncError, Refused, Unavailable
 from nosync.model.sink import Changes, Identity, Promise
-from nosync.sinks.kafka_messages import Form, check, messages
+from nosync.sinks.kafka_messages import WAYS, Form, Mode, check, messages
 
 SECONDS = 30.0  # that a broker may take for a step of a transaction
 TURN = 1000  # messages after which is heard what became of those before
@@ -29,19 +30,22 @@ DEFAULTS = {
 }  # fmt: skip
 
 
-@arguments.checked()
+@arguments.checked(outputMode='Pass mode="changes", "append" or "state".', changes='Pass mode="changes".')
 def to_kafka(
     servers: str,
     topic: str,
     key: str | Sequence[str] | None = None,
     value: str | None = None,
-    changes: bool = False,
+    mode: Mode | None = None,
     **options: Any,
 ) -> "KafkaTopic":
     """Sends a query's changes to a topic, precisely: each epoch is one transaction, which readers of what is committed see whole and once.
 
-    With a `key` the topic is an upsert log, fit for compaction: a message is the row as it is now, and has no value where the row is gone.
-    `changes=True` sends `{"op": "c" | "u" | "d", "before": ..., "after": ...}` instead. Without a key rows can only be added.
+    - `mode="state"`, the default with a `key`: an upsert log, fit for compaction. A message is the row as it is now, and has no value
+      where the row is gone.
+    - `mode="append"`, the default without: rows are only ever added.
+    - `mode="changes"`: messages say `{"op": "c" | "u" | "d", "before": ..., "after": ...}`.
+
     `value` names the column that is the value, as it is; else the value is a JSON object of all columns. `options` are those of librdkafka.
     Needs the extra: pip install 'nosync[kafka]'.
 
@@ -49,10 +53,15 @@ def to_kafka(
     'precise'
     """
     what = f'topic "{topic}" of Kafka'
-    if value is not None and changes:
-        raise Invalid(f'{what}: value="{value}" and changes=True exclude each other', hint="Leave one out.")
+    if mode is not None and mode not in get_args(Mode):
+        hint = f'{did_you_mean(mode, get_args(Mode))}Pass "changes", "append" or "state".'
+        raise Invalid(f'ns.to_kafka: mode="{mode}" is not known', hint=hint)
+    if mode == "state" and not key:
+        raise Invalid(f'{what}: mode="state" needs a key', hint="Pass key=[...]: the columns that make a row its own.")
+    if value is not None and mode == "changes":
+        raise Invalid(f'{what}: value="{value}" and mode="changes" exclude each other', hint="Leave one out.")
     library(what)
-    form = Form((key,) if isinstance(key, str) else tuple(key or ()), value or "", changes)
+    form = Form((key,) if isinstance(key, str) else tuple(key or ()), value or "", mode or ("state" if key else "append"))
     return KafkaTopic(topic, form, {**DEFAULTS, **settings(servers, options)})
 
 
@@ -87,9 +96,9 @@ class KafkaTopic:
             check(list(schema), self.form, self.what)
         except Failed as error:
             raise Invalid(f'sink "{sink}": {error.message}', hint=error.hint) from None
-        if corrects and not self.form.key and not self.form.changes:
-            words = f'sink "{sink}": rows of "{corrects[0]}" may go, and there is no key to say which'
-            raise Refused(words, hint="Pass key=[...], or changes=True for messages that say what goes.")
+        if corrects and self.form.mode == "append":
+            words = f'sink "{sink}": rows of "{corrects[0]}" may go, and messages of rows that come cannot say which'
+            raise Refused(words, hint=WAYS)
 
     def open(self, run: str, identity: Identity) -> None:
         """A broker that is out of reach now is waited for with the first epoch."""

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -12,18 +12,20 @@ from nosync.model.errors import Failed
 from nosync.sinks.json_values import plain
 
 ENCODED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+Mode = Literal["changes", "append", "state"]
 Message = tuple[bytes | None, bytes | None]
 """Key and value."""
+WAYS = 'Pass key=[...], which makes it mode="state", or mode="changes" for messages that say what goes.'
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What messages look like. `value`: the column that is the value, as it is; empty for a JSON object of all. `changes`: what a row was
-    before and is now, instead of only what it is."""
+    """What messages look like. `value`: the column that is the value, as it is; empty for a JSON object of all. `mode`: what a row is now,
+    by its key (`state`); what it was before and is now (`changes`); or rows that only come (`append`)."""
 
     key: tuple[str, ...] = ()
     value: str = ""
-    changes: bool = False
+    mode: Mode = "append"
 
 
 def messages(table: pa.Table, form: Form, what: str) -> Iterator[Message]:
@@ -31,12 +33,12 @@ def messages(table: pa.Table, form: Form, what: str) -> Iterator[Message]:
     columns = [field for field in table.schema if field.name not in (EPOCH, DIFF)]
     check(columns, form, what)
     diffs = table.column(DIFF).to_pylist()
-    if not form.key:
-        yield from _unkeyed(_values(table, form), diffs, form, what)
+    keys = _keys(table, form) if form.key else []
+    if not keys or form.mode == "append":
+        yield from _one_by_one(keys or [None] * len(diffs), _values(table, form), diffs, form, what)
         return
-    keys = _keys(table, form)
     before, after = (_places(keys, diffs, sign, form, what) for sign in (-1, 1))
-    if form.changes:
+    if form.mode == "changes":
         rows = _rows(table)
         for key in _in_order(before, after):
             yield key, _change(*(None if place is None else rows[place] for place in (before.get(key), after.get(key))))
@@ -75,12 +77,13 @@ def check(columns: Sequence[pa.Field], form: Form, what: str) -> None:
         raise Failed(f'{what}: value="{form.value}" is {type}, not text or bytes', hint="Cast it, or leave value= out: it is JSON then.")
 
 
-def _unkeyed(values: Sequence[bytes | None], diffs: Sequence[int], form: Form, what: str) -> Iterator[Message]:
-    for value, diff in zip(values, diffs, strict=True):
-        if diff < 0 and not form.changes:
-            hint = "Pass key=[...], or changes=True for messages that say what goes."
-            raise Failed(f"{what}: the query's result loses rows, and there is no key to say which", hint=hint)
-        yield from [(None, value)] * abs(diff)
+def _one_by_one(
+    keys: Sequence[bytes | None], values: Sequence[bytes | None], diffs: Sequence[int], form: Form, what: str
+) -> Iterator[Message]:
+    for key, value, diff in zip(keys, values, diffs, strict=True):
+        if diff < 0 and form.mode != "changes":
+            raise Failed(f"{what}: the query's result loses rows, and messages of rows that come cannot say which", hint=WAYS)
+        yield from [(key, value)] * abs(diff)
 
 
 def _keys(table: pa.Table, form: Form) -> list[bytes]:
@@ -96,7 +99,7 @@ def _keys(table: pa.Table, form: Form) -> list[bytes]:
 
 def _values(table: pa.Table, form: Form) -> list[bytes | None]:
     """Of rows that are as they are now; of changes without a key, what each row does."""
-    if form.changes:
+    if form.mode == "changes":
         pairs = zip(_rows(table), table.column(DIFF).to_pylist(), strict=True)
         return [_change(row, None) if diff < 0 else _change(None, row) for row, diff in pairs]
     if form.value:
