@@ -55,6 +55,7 @@ check: $(READY) ## lint, types, import order, file sizes
 	$(VENV)/bin/python tools/bridge_only.py
 	$(VENV)/bin/python tools/data_only.py
 	$(VENV)/bin/python tools/declared_abilities.py
+	$(VENV)/bin/python tools/equal_bodies.py
 
 docs: $(READY) ## the documentation as a site in site/, opened by a browser from there
 	@$(VENV)/bin/python -c "import mkdocs, mkdocstrings, material" 2>/dev/null || $(VENV)/bin/python -m pip install -q -e ".[docs]"

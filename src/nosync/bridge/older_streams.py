@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from nosync.bridge.catalyst import Catalyst, Java, children, kind
+from nosync.bridge.sessions import activate
 from nosync.model.errors import Refused
 
 LIMITED = "org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl"
@@ -27,7 +28,7 @@ class OlderBatches:
         self._catalyst, self._leaf = Catalyst(spark), leaf
         self._jvm: Any = spark._jvm
         self._lock = threading.Lock()
-        self._activate(spark)
+        activate(spark)
         self._source = leaf.dataSource().createSource(folder)
         self._limited = self._is_limited()
 
@@ -35,9 +36,6 @@ class OlderBatches:
         """Whether it heeds a limit of what one batch may have."""
         loader = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
         return bool(self._jvm.java.lang.Class.forName(LIMITED, True, loader).isInstance(self._source))
-
-    def _activate(self, spark: SparkSession) -> None:
-        self._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
 
     def initial(self) -> str:
         return NOWHERE
@@ -59,7 +57,7 @@ class OlderBatches:
         if start == end:
             return spark.createDataFrame([], StructType.fromJson(json.loads(self._leaf.schema().json())))
         with self._lock:
-            self._activate(spark)
+            activate(spark)
             before = self._catalyst.none if start == NOWHERE else self._jvm.scala.Option.apply(self._offset(start))
             batch = self._source.getBatch(before, self._offset(end))
             return self._catalyst.frame(self._at_rest(spark, batch.queryExecution().analyzed()))

@@ -33,7 +33,7 @@ def register(frame: DataFrame, flow: str, keeper: object) -> int:
 def owner(spark: SparkSession, leaf: Java) -> str | None:
     """The flow whose placeholder a leaf is, also inside of something cached; None for anything else."""
     if kind(leaf) == "InMemoryRelation":
-        return next((flow for inner in _leaves(leaf.cacheBuilder().logicalPlan()) if (flow := owner(spark, inner))), None)
+        return next((flow for inner in leaves(leaf.cacheBuilder().logicalPlan()) if (flow := owner(spark, inner))), None)
     found = _found(spark, leaf)
     return found.flow if found else None
 
@@ -58,6 +58,6 @@ def _found(spark: SparkSession, leaf: Java) -> _Owner | None:
     return _owners.get((str(spark.sparkContext.applicationId), int(leaf.rdd().id())))
 
 
-def _leaves(plan: Java) -> list[Java]:
+def leaves(plan: Java) -> list[Java]:
     below = children(plan)
-    return [leaf for child in below for leaf in _leaves(child)] if below else [plan]
+    return [leaf for child in below for leaf in leaves(child)] if below else [plan]

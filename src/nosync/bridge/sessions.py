@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
@@ -94,3 +95,9 @@ def settings_in_tasks(spark: SparkSession) -> Iterator[None]:
         yield
     finally:
         context.setLocalProperties(before)
+
+
+def activate(spark: SparkSession) -> None:
+    """Spark's physical plans ask the thread which session they belong to."""
+    jvm: Any = spark._jvm
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)

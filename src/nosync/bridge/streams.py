@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from nosync.bridge.catalyst import AttributeIdentity, Catalyst, Java, children, items, kind
 from nosync.bridge.errors import JavaError, root_message
 from nosync.bridge.frames import analyzed
+from nosync.bridge.sessions import activate
 from nosync.model.errors import Invalid, Unavailable
 
 V2, V1, WATERMARK = "StreamingRelationV2", "StreamingRelation", "EventTimeWatermark"
@@ -116,7 +117,7 @@ class MicroBatches:
         self._catalyst, self._leaf = Catalyst(spark), leaf
         self._jvm: Any = spark._jvm
         self._lock = threading.Lock()
-        self._activate(spark)
+        activate(spark)
         self._scan = leaf.table().newScanBuilder(leaf.extraOptions()).build()
         self._stream = self._scan.toMicroBatchStream(folder)
         self._limited = self._is(self._stream, f"{STREAMING}.SupportsAdmissionControl")
@@ -129,10 +130,6 @@ class MicroBatches:
     def _is(self, value: Java, name: str) -> bool:
         loader = self._jvm.java.lang.Thread.currentThread().getContextClassLoader()
         return bool(self._jvm.java.lang.Class.forName(name, True, loader).isInstance(value))
-
-    def _activate(self, spark: SparkSession) -> None:
-        """Spark's physical plans ask the thread which session they belong to."""
-        self._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
 
     def initial(self) -> str:
         with self._lock:
@@ -149,7 +146,7 @@ class MicroBatches:
 
     def read(self, spark: SparkSession, start: str, end: str) -> DataFrame:
         with self._lock:
-            self._activate(spark)
+            activate(spark)
             offsets = [self._stream.deserializeOffset(offset) for offset in (start, end)]
             physical = self._jvm.org.apache.spark.sql.execution
             none = self._catalyst.none

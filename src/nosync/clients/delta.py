@@ -20,6 +20,7 @@ from obstore.store import ObjectStore
 from nosync.model.errors import Failed, Invalid, NosyncError, Unavailable, reading
 from nosync.model.extras import needed
 from nosync.model.secrets import redacted
+from nosync.model.text import first_line
 from nosync.store.addresses import check_bucket, client_of
 from nosync.store.disk import failing_as
 from nosync.store.failures import from_remote
@@ -68,9 +69,6 @@ def talking(what: str) -> Iterator[None]:
             raise Invalid(words, hint="Correct the address or the credentials.") from None
         raise Unavailable(words, hint=AGAIN) from None
 
-
-def first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 class Lake:

@@ -11,6 +11,7 @@ from typing import Any
 
 from nosync.model.errors import Failed, Invalid, NosyncError, Unavailable
 from nosync.model.extras import needed
+from nosync.model.text import first_line
 
 AGAIN = "It is tried again."
 CREDENTIALS = {
@@ -48,9 +49,6 @@ def _of_a_server(error: Exception) -> bool:
     """Whether it comes from what a catalog talks through: a database, HTTP."""
     return any(kind.__module__.startswith(("sqlalchemy", "requests", "botocore")) for kind in type(error).__mro__)
 
-
-def first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def _living(manifests: Callable[[], list[Any]]) -> Callable[[], list[Any]]:

@@ -4,7 +4,7 @@ An address is a URI or a line of libpq ("host=... dbname=..."); it may hold a pa
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from nosync.model.errors import Failed, Invalid, NosyncError, Unavailable
@@ -84,3 +84,10 @@ def table_name(name: str) -> tuple[str, str]:
 def full_name(name: str) -> str:
     schema, table = table_name(name)
     return f"{identifier(schema)}.{identifier(table)}"
+
+
+def shut(connection: "Connection[Any] | None") -> None:
+    """Ends a connection, if there is one; it may be lost already."""
+    if connection is not None:
+        with suppress(Exception):
+            connection.close()

@@ -18,7 +18,7 @@ from nosync.compile.compiler import Compiler
 from nosync.compile.refusal import check_analyzed
 from nosync.flow import actions, watermarks
 from nosync.flow.declared import of_changes, of_rows
-from nosync.flow.functions import functions_of
+from nosync.flow.functions import functions_in
 from nosync.flow.in_use import IN_USE, check_first_use, check_may_start
 from nosync.flow.listeners import all_listeners
 from nosync.flow.names import asked, check_free, created_view
@@ -175,8 +175,7 @@ class Flow:
         if late is not None:
             found = self._compiler.graph.views[late]
             self._frames[late] = self._compiler.placeholder(found.schema, found)
-        for function in functions_of(self._compiler.catalyst.read(analyzed(query))):
-            self._functions[function] = name
+        self._functions |= dict.fromkeys(functions_in(query, self._compiler.catalyst), name)
         self._queries[name] = query
         say_compiled(self._log, name, len(self._compiler.graph.views))
         self._frames[name] = self._compiler.placeholder(query.schema, node)
@@ -220,8 +219,7 @@ class Flow:
             self._compiler.sink(name, query, partial(check_fits, name, able))
         except (PySparkException, JavaError) as error:
             raise Invalid(f'sink "{name}": {words_of(error)}', hint="Correct the query.") from None
-        for function in functions_of(self._compiler.catalyst.read(analyzed(query))):
-            self._functions[function] = name
+        self._functions |= dict.fromkeys(functions_in(query, self._compiler.catalyst), name)
         self._sinks[name] = able
 
     @declaring()

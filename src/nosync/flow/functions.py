@@ -2,11 +2,14 @@
 
 from typing import Any
 
-from nosync.bridge.catalyst import children, items, kind
+from pyspark.sql import DataFrame
+
+from nosync.bridge.catalyst import Catalyst, children, items, kind
+from nosync.bridge.frames import analyzed
 
 
-def functions_of(plan: Any) -> list[str]:
-    """Names of the Python functions that a plan calls."""
+def functions_in(query: DataFrame, catalyst: Catalyst) -> list[str]:
+    """Names of the Python functions that a query calls."""
     found: list[str] = []
 
     def look(expression: Any) -> None:
@@ -21,5 +24,5 @@ def functions_of(plan: Any) -> list[str]:
         for child in children(node):
             walk(child)
 
-    walk(plan)
+    walk(catalyst.read(analyzed(query)))
     return found

@@ -15,7 +15,7 @@ from pyspark.sql.classic.dataframe import DataFrame as ClassicDataFrame
 
 from nosync.bridge.catalyst import Catalyst, Java, children, data_type, items, kind
 from nosync.bridge.frames import analyzed, resolved
-from nosync.bridge.placeholders import owned, owner
+from nosync.bridge.placeholders import leaves, owned, owner
 from nosync.compile.compiler import Compiler
 from nosync.compile.event_time import MARK, is_time
 from nosync.compile.ledger import LedgerNode
@@ -37,7 +37,7 @@ def listen() -> None:
 def with_watermark(frame: DataFrame, eventTime: str, delayThreshold: str) -> DataFrame:  # noqa: N803 (PySpark's names)
     """PySpark's method, for sources of flows too."""
     plan = analyzed(frame)
-    if not any(owner(frame.sparkSession, leaf) for leaf in _leaves(plan)):
+    if not any(owner(frame.sparkSession, leaf) for leaf in leaves(plan)):
         return sparks_own(frame, eventTime, delayThreshold)
     return _marked(frame, plan, note(frame, eventTime, delayThreshold))
 
@@ -69,10 +69,6 @@ def _column(frame: DataFrame, name: str) -> Java:
         raise Refused(f"{said}: the time is inside of another column", hint="Give the source a column with the time itself.")
     return found
 
-
-def _leaves(plan: Java) -> list[Java]:
-    below = children(plan)
-    return [leaf for child in below for leaf in _leaves(child)] if below else [plan]
 
 
 def _origin(frame: DataFrame, plan: Java, name: str, wanted: Java) -> tuple[SourceNode, str]:

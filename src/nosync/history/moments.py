@@ -2,13 +2,13 @@
 
 import time
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 
 from nosync.journal.entries import Opened
 from nosync.journal.image import Image
 from nosync.model.errors import NotInHistory
 from nosync.model.identifiers import Epoch
 from nosync.model.moment import At, Moment, moment_of
+from nosync.model.text import iso_seconds
 
 
 def epoch_at(
@@ -30,7 +30,7 @@ def epoch_at(
         known = {entry.epoch: entry.at for entry in past() if entry.epoch <= image.epoch} | known
     found = [epoch for epoch, opened_at in known.items() if opened_at <= meant.time]
     if not found:
-        first = datetime.fromtimestamp(known[min(known)], UTC).isoformat(timespec="seconds") if known else ""
+        first = iso_seconds(known[min(known)]) if known else ""
         hint = f"The first epoch was opened at {first}." if first else "No epoch has been computed yet."
         raise NotInHistory(f'no epoch had been opened at "{meant.said}"', hint=hint)
     return max(found)

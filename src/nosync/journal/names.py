@@ -60,11 +60,6 @@ def epoch_prefix(lower: Epoch) -> str:
     return f"{lower:012d}"
 
 
-def generation_of(run: str) -> int:
-    """Runs are ordered by their generation: the later one is right."""
-    return int(run.partition(".")[0])
-
-
 def run_name(generation: int) -> str:
     return f"{RUNS}/{generation:08d}"
 

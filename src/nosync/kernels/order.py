@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from nosync.kernels.exact import decimal_words
 from nosync.model.errors import Internal
+from nosync.state.canonical import is_bytes
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
@@ -28,7 +29,7 @@ TEXT_WORDS = 4  # words of eight bytes compared before the remaining candidates 
 
 def orderable(kind: pa.DataType) -> bool:
     """Whether values of this type have codes; struct, list and map have not."""
-    return _is_direct(kind) or _is_bytes(kind) or bool(pa.types.is_decimal128(kind))
+    return _is_direct(kind) or is_bytes(kind) or bool(pa.types.is_decimal128(kind))
 
 
 def codes(array: pa.Array) -> Ints:
@@ -43,7 +44,7 @@ def codes(array: pa.Array) -> Ints:
         low, high = decimal_words(array)
         if kind.precision <= 18 or np.array_equal(high, low >> 63):
             return np.ascontiguousarray(low)
-    elif _is_bytes(kind):
+    elif is_bytes(kind):
         array = array.dictionary_encode() if len(array) else array
     else:
         raise Internal(f"values of type {kind} have no order here", hint="Ask `orderable` first.")
@@ -66,7 +67,7 @@ def ordered_words(array: pa.Array) -> tuple[npt.NDArray[np.uint64], int]:
         low, high = decimal_words(array)
         near = high.astype(np.float64) * 2.0**64 + low.view(np.uint64).astype(np.float64)
         words = low if kind.precision <= 18 else _flip(near.view(np.int64))
-    elif _is_bytes(kind):
+    elif is_bytes(kind):
         data, begin, length = _byte_ranges(array)
         words = _text_word(data, begin, length)
     else:
@@ -83,7 +84,7 @@ def best(array: pa.Array, starts: npt.NDArray[np.integer[Any]], largest: bool) -
     if _is_direct(array.type):
         found, some = _extreme(_encode(array, one_zero=False), _valid(array), starts, largest)
         return _decode(found, some, array.type)
-    if _is_bytes(array.type) and _is_repetitive(array):
+    if is_bytes(array.type) and _is_repetitive(array):
         return _best_of_few(array.dictionary_encode(), starts, largest)
     rows, some = _best_rows(array, np.asarray(starts, np.int64), largest)
     return array.take(pa.array(rows, mask=~some))
@@ -224,7 +225,3 @@ def _buffer(array: pa.Array, dtype: Any) -> npt.NDArray[Any]:
 def _is_direct(kind: pa.DataType) -> bool:
     tests = (pa.types.is_signed_integer, pa.types.is_boolean, pa.types.is_temporal, pa.types.is_float32, pa.types.is_float64)
     return any(test(kind) for test in tests) and not pa.types.is_interval(kind)
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))

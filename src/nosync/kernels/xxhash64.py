@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from nosync.kernels.exact import decimal_words
 from nosync.model.errors import Internal
+from nosync.state.canonical import is_bytes
 
 Words = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
@@ -37,7 +38,7 @@ def hashable(kind: pa.DataType) -> bool:
         return all(hashable(field.type) for field in kind)
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
         return bool(kind.unit == "us")
-    return _is_bytes(kind) or any(test(kind) for test in (pa.types.is_null, pa.types.is_decimal128, _is_long, _is_int, _is_float))
+    return is_bytes(kind) or any(test(kind) for test in (pa.types.is_null, pa.types.is_decimal128, _is_long, _is_int, _is_float))
 
 
 def hash_columns(columns: Sequence[pa.Array | pa.ChunkedArray], rows: int) -> Words:
@@ -82,7 +83,7 @@ def _hash(array: pa.Array, seed: Words) -> Words:
 def _hash_valid(array: pa.Array, seed: Words) -> Words:
     """Hashes as if nothing were null, in a new array."""
     kind = array.type
-    if _is_bytes(kind):
+    if is_bytes(kind):
         return _hash_bytes(*_byte_ranges(array), seed)
     if _is_float(kind):
         return _hash_float(array, seed)
@@ -257,9 +258,6 @@ def _byte_ranges(array: pa.Array) -> tuple[npt.NDArray[np.uint8], Ints, Ints]:
 def _buffer(array: pa.Array, dtype: Any) -> npt.NDArray[Any]:
     return np.frombuffer(array.buffers()[1], dtype, count=len(array), offset=np.dtype(dtype).itemsize * array.offset)
 
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _is_float(kind: pa.DataType) -> bool:

@@ -14,6 +14,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from nosync.model.errors import MALFORMED
+from nosync.model.text import json_of
 
 RENEW_SECONDS = 0.7  # between renewals: one may be lost
 LEASE_SECONDS = 1.6  # unchanged for so long, the run is taken for dead
@@ -34,7 +35,7 @@ class Lease:
     ended: bool = False
 
     def to_bytes(self) -> bytes:
-        return json.dumps(asdict(self), separators=(",", ":")).encode()
+        return json_of(self)
 
     @staticmethod
     def from_bytes(content: bytes | None) -> "Lease | None":

@@ -76,3 +76,8 @@ def has_ended(process: int, host: str, boot: str) -> bool:
     except OSError:
         return False  # it is another user's
     return False
+
+
+def generation_of(run: str) -> int:
+    """Runs are ordered by their generation: the later one is right."""
+    return int(run.partition(".")[0])

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
+from nosync.model.errors import Fenced
 from nosync.model.identifiers import Epoch
 
 if TYPE_CHECKING:
@@ -169,3 +170,8 @@ class Outlet(Protocol):
 
     def deliver(self, sink: str, first: Epoch, last: Epoch) -> None:
         """All of the output of these epochs, as one change of the last. `Unavailable` means: try the same again later."""
+
+
+def overtaken(target: str) -> Fenced:
+    """What a sink raises that finds a newer run at its target."""
+    return Fenced(f"{target} is written by a newer run", hint="Stop this process: that one took over.")

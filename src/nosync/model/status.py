@@ -15,6 +15,7 @@ from nosync.model.footprint import Footprint
 from nosync.model.lease import Standby
 from nosync.model.safety import Standing
 from nosync.model.sizes import size_of
+from nosync.model.text import json_of
 
 Phase = Literal["starting", "recovering", "running", "stopping", "stopped", "failed", "interrupted"]
 
@@ -80,7 +81,7 @@ class Live:
     footprint: Footprint | None = None
 
     def to_bytes(self) -> bytes:
-        return json.dumps(asdict(self), separators=(",", ":")).encode()
+        return json_of(self)
 
     @staticmethod
     def from_bytes(content: bytes | None) -> "Live | None":

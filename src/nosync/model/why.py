@@ -3,10 +3,10 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from nosync.model.identifiers import Epoch
+from nosync.model.text import iso_seconds
 
 SHOWN = 10  # rows of each source, as text
 
@@ -57,7 +57,7 @@ class Why:
         for source, count in self.counts.items():
             lines.append(f"from {source}: {count:,} {'row' if count == 1 else 'rows'}")
             for part in (part for part in self.parts if part.source == source and part.rows != 0):
-                at = datetime.fromtimestamp(part.at, UTC).isoformat(timespec="seconds")
+                at = iso_seconds(part.at)
                 many = "no longer there" if part.rows is None else f"{part.rows:,}"
                 lines.append(f"  epoch {part.epoch}, {at}: {many} of {json.dumps(dict(part.slice), default=str)}")
             lines += [f"    {dict(row)}" for row in self.rows.get(source, ())[:SHOWN]]

@@ -18,6 +18,7 @@ import pyarrow as pa
 from nosync.clients.delta import Lake, address_of, changes_data, deltalake, talking
 from nosync.model.arguments import checked
 from nosync.model.errors import Failed, Unavailable
+from nosync.model.run import generation_of
 from nosync.model.sink import Identity
 from nosync.sinks.delta_files import DeltaFiles
 from nosync.sinks.lake import FILE_BYTES, FOLD_AFTER, LakeSink, TableMode, checked_mode, checked_pace, names
@@ -133,7 +134,7 @@ class DeltaTarget:
         return self._files.write(epoch, rows)
 
     def commit(self, removed: Sequence[str], new: Sequence[Any], owner: Identity, run: str, epoch: int | None) -> bool:
-        name, number = (app(owner), epoch) if epoch is not None else (f"{app(owner)}/run", int(run.partition(".")[0]))
+        name, number = (app(owner), epoch) if epoch is not None else (f"{app(owner)}/run", generation_of(run))
         actions = [*map(self._files.removal, removed), *new]
         if not self.lake.commit(actions, self._files.schema, self._files.partition_by, name, number, _said(owner, run)):
             return False

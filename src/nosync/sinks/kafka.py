@@ -17,8 +17,9 @@ from nosync.clients.kafka import Brokers, library, settings
 from nosync.model import arguments
 from nosync.model.absent import connector
 from nosync.model.arguments import did_you_mean
-from nosync.model.errors import Failed, Fenced, Invalid, NosyncError, Refused, Unavailable
-from nosync.model.sink import Changes, Identity, Promise
+from nosync.model.errors import Failed, Invalid, NosyncError, Refused, Unavailable
+from nosync.model.run import generation_of
+from nosync.model.sink import Changes, Identity, Promise, overtaken
 from nosync.sinks.kafka_messages import WAYS, Form, Mode, check, messages
 
 SECONDS = 30.0  # that a broker may take for a step of a transaction
@@ -103,7 +104,7 @@ class KafkaTopic:
     def open(self, run: str, identity: Identity) -> None:
         """A broker that is out of reach now is waited for with the first epoch."""
         self.close()
-        self.generation, self.identity = int(run.partition(".")[0]), identity
+        self.generation, self.identity = generation_of(run), identity
         self._brokers = Brokers(self.what, self.config)
         with suppress(Unavailable):
             self._claimed()
@@ -151,11 +152,8 @@ class KafkaTopic:
             hint = "Choose another topic, or another name for the flow or the sink."
             raise Invalid(f'sink "{self.identity.sink}": {self.what} has the output of the same flow on another home', hint=hint)
         if int(owner["generation"]) > self.generation:
-            raise self._fenced()
+            raise overtaken(self.what)
         return int(found.offset)
-
-    def _fenced(self) -> Fenced:
-        return Fenced(f"{self.what} is written by a newer run", hint="Stop this process: that one took over.")
 
     def deliver(self, epoch: int, changes: Changes) -> None:
         if changes.empty:
@@ -219,7 +217,7 @@ class KafkaTopic:
         """A message that is too large fails its transaction: what became of it says more."""
         codes = [*lost[:1], error.args[0]]
         if any(code.name() in REPLACED for code in codes):
-            return self._fenced()
+            return overtaken(self.what)
         if codes[0].name() in ("MSG_SIZE_TOO_LARGE", "INVALID_RECORD", "_MSG_SIZE_TOO_LARGE"):
             return Failed(f"{self.what}: {codes[0].str()}", hint="Make messages smaller, or the topic's max.message.bytes larger.")
         found = self._brokers.failed(error)

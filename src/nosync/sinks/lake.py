@@ -18,8 +18,9 @@ from nosync.model.absent import connector
 from nosync.model.arguments import did_you_mean
 from nosync.model.columns import DIFF, EPOCH
 from nosync.model.duration import seconds
-from nosync.model.errors import Fenced, Invalid, Refused, Unavailable
-from nosync.model.sink import Changes, Identity, Promise
+from nosync.model.errors import Invalid, Refused, Unavailable
+from nosync.model.run import generation_of
+from nosync.model.sink import Changes, Identity, Promise, overtaken
 from nosync.sinks.lake_types import table_schema
 from nosync.sinks.replacing import Leaving, arriving, without
 from nosync.sinks.rows import added
@@ -153,10 +154,6 @@ class LakeSink:
         assert self.identity is not None
         return self.identity
 
-    @property
-    def _generation(self) -> int:
-        return int(self.run.partition(".")[0])
-
     def deliver(self, epoch: int, changes: Changes) -> None:
         if self.schema is None:
             self.check_query(self._owner.sink, pa.schema([column for column in changes.schema if column.name not in (EPOCH, DIFF)]), ())
@@ -197,9 +194,9 @@ class LakeSink:
             if not self._ready:
                 self.table.begin(self.schema, self.partition_by, self.file_bytes)
             run = self.table.generation(self._owner)
-            if run > self._generation:
-                raise Fenced(f"{self.table.what} is written by a newer run", hint="Stop this process: that one took over.")
-            if run == self._generation or self.table.commit([], [], self._owner, self.run, None):
+            if run > generation_of(self.run):
+                raise overtaken(self.table.what)
+            if run == generation_of(self.run) or self.table.commit([], [], self._owner, self.run, None):
                 self._ready = True
                 return
         raise Unavailable(f"{self.table.what}: others write so often that this run could not begin", hint="It is tried again.")

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from nosync.clients.postgres import check_address, connected, full_name, identifier, psycopg, table_name, talking
+from nosync.clients.postgres import check_address, connected, full_name, identifier, psycopg, shut, table_name, talking
 from nosync.model import arguments
 from nosync.model.absent import connector
 from nosync.model.columns import DIFF, EPOCH
-from nosync.model.errors import Failed, Fenced, Invalid, Refused, Unavailable
-from nosync.model.sink import Changes, Identity, Promise
+from nosync.model.errors import Failed, Invalid, Refused, Unavailable
+from nosync.model.run import generation_of
+from nosync.model.sink import Changes, Identity, Promise, overtaken
 from nosync.sinks.postgres_rows import COPY_OPTIONS, among, as_csv, column_type
 
 if TYPE_CHECKING:
@@ -92,10 +93,6 @@ class PostgresTable:
             self._claimed()
 
     @property
-    def _generation(self) -> int:
-        return int(self.run.partition(".")[0])
-
-    @property
     def _outputs(self) -> str:
         return full_name(f"{table_name(self.table)[0]}.{OUTPUTS}")
 
@@ -137,9 +134,9 @@ class PostgresTable:
             hint = f'Choose another table. Or empty it, and delete its row from "{OUTPUTS}": two histories in one table are nobody\'s.'
             raise Invalid(f'sink "{self.identity.sink}": {self.what} has the output of {whose}', hint=hint)
         statement = f"update {self._outputs} set generation = %s where target = %s and generation <= %s"
-        cursor.execute(statement, (self._generation, self.table, self._generation))
+        cursor.execute(statement, (generation_of(self.run), self.table, generation_of(self.run)))
         if not cursor.rowcount:
-            raise self._fenced()
+            raise overtaken(self.what)
 
     def _check_empty(self, cursor: "Cursor[tuple[Any, ...]]") -> None:
         if not self._exists(cursor):
@@ -152,9 +149,6 @@ class PostgresTable:
     def _exists(self, cursor: "Cursor[tuple[Any, ...]]") -> bool:
         return cursor.execute("select to_regclass(%s) is not null", (full_name(self.table),)).fetchone() == (True,)
 
-    def _fenced(self) -> Fenced:
-        return Fenced(f"{self.what} is written by a newer run", hint="Stop this process: that one took over.")
-
     def deliver(self, epoch: int, changes: Changes) -> None:
         if changes.empty and self._ready:
             return
@@ -163,8 +157,8 @@ class PostgresTable:
             cursor.execute(f"select generation, epoch from {self._outputs} where target = %s for update", (self.table,))
             if (found := cursor.fetchone()) is None:
                 raise Failed(f'{self.what}: its row in "{OUTPUTS}" is gone', hint="Restore it, or choose another table.")
-            if found[0] != self._generation:
-                raise self._fenced()
+            if found[0] != generation_of(self.run):
+                raise overtaken(self.what)
             if epoch <= found[1]:
                 return
             if not self._ready:
@@ -269,9 +263,7 @@ class PostgresTable:
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(Exception):  # it may be lost already
-                connection.close()
+        shut(connection)
 
 
 def _repeated(counts: pa.Array) -> pa.Array:

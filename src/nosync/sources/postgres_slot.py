@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nosync.clients.postgres import connected, full_name, identifier, psycopg, talking
+from nosync.clients.postgres import connected, full_name, identifier, psycopg, shut, talking
 from nosync.model.errors import Invalid, Unavailable
 from nosync.sources.pgoutput import Decoder, Described, RowChange, Table, position, spelled
 from nosync.sources.postgres_columns import SETTINGS, Column
@@ -222,9 +222,7 @@ class Slot:
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(Exception):  # it may be lost already
-                connection.close()
+        shut(connection)
 
 
 def _difference(declared: Mapping[str, Any], now: Mapping[str, Any]) -> str:

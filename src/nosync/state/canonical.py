@@ -105,7 +105,7 @@ def _encode(array: pa.Array | pa.ChunkedArray) -> Iterator[Part]:
             yield from _encode(field)
     elif pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind) or pa.types.is_map(kind):
         yield from _encode_entries(array)
-    elif _is_bytes(kind):
+    elif is_bytes(kind):
         yield _lengths(pc.binary_length(array), absent=-1)
         data = array.cast(pa.large_binary())
         yield data.fill_null(b"") if data.null_count else data
@@ -198,7 +198,7 @@ def _float_bits(array: pa.Array) -> npt.NDArray[Any]:
     return np.where(strange, np.array(np.nan, numbers.dtype).view(bits.dtype), bits)
 
 
-def _is_bytes(kind: pa.DataType) -> bool:
+def is_bytes(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
