@@ -51,6 +51,7 @@ class Adversities:
             host.disk.wipe()
         else:
             host.disk.restart()
+            self.history.standing_by.restarted(host)
         if host is self.history.host:
             self.history.promises.expect("site" if lost else "host")
 

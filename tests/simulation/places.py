@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from nosync.model.errors import Conflict, Corrupt, Unavailable
 
+from .tasks import Lock
 from .world import FILLS, World
 
 T = TypeVar("T")
@@ -185,6 +186,10 @@ class Cache:
         self.world, self.host = world, host
         self.files: dict[str, File] = {}
         self.ghosts: dict[str, bytes] = {}  # deleted, but the deletion is not synced
+        self.lock = Lock(world.tasks, again=False)
+
+    def alone(self) -> Lock:
+        return self.lock
 
     def copy(self, world: World, host: Host) -> Cache:
         other = Cache(world, host)

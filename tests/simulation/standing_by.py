@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from nosync.journal.journal import Journal
+from nosync.journal.names import run_name
 from nosync.model.errors import Corrupt, OutcomeUnknown, Unavailable
 from nosync.model.lease import LOOK_SECONDS
 from nosync.model.run import Runner
@@ -49,6 +50,11 @@ class StandingBy:
         """Of those who stood by for one run, one has the next generation."""
         if self.followed.setdefault(journal.generation, journal.run) != journal.run:
             raise Broken(f"{journal.run} and {self.followed[journal.generation]} have both followed run {follows}")
+
+    def restarted(self, host: Host) -> None:
+        """Generations that were not synced are taken again by the runs that come: nobody is left who had followed them."""
+        if self.history.remote is None:
+            self.followed = {number: run for number, run in self.followed.items() if run_name(number) in host.disk.files}
 
     def happen(self, life: Life) -> bool:
         """Says whether the run was followed."""

@@ -46,6 +46,8 @@ class Journal:
         self.known = histories(disk, remote, detached).remote
         self.generation = take_generation([store for store in (remote, disk) if store is not None], runner, follows)
         self.run = f"{self.generation}.{runner.nonce}"
+        with disk.alone():
+            """An earlier start has put in order what it saw before this generation; from here on it finds out first."""
         started = Started(self.run, runner.process, runner.host, runner.boot, runner.at, remote.address if remote else "")
         if not any(self._begun(started) for _ in range(ATTEMPTS)):
             raise Corrupt(
@@ -84,7 +86,9 @@ class Journal:
             self.shipped = common(found.home, found.remote)
             chosen = found.believed
             if chosen is found.remote:
-                _copy(self.disk, chosen, self.shipped)
+                with self.disk.alone():
+                    self.look_at(self.disk)
+                    _copy(self.disk, chosen, self.shipped)
                 self.shipped = chosen.number
             if not self._cleared(chosen):
                 continue
@@ -98,8 +102,10 @@ class Journal:
         if names and any(decode(self.disk.read(record_name(chain.number + 1)) or b"", chain.number + 1, chain.digest)):
             return False
         for name in names:
-            self.look()  # what a newer run has put in the place of what was torn is not ours to remove
-            self.disk.delete(name)
+            self.look()
+            with self.disk.alone():
+                self.look_at(self.disk)  # what a newer run has put in the place of what was torn is not ours to remove
+                self.disk.delete(name)
         return True
 
     def append(self, *entries: Entry) -> RecordNumber:

@@ -6,6 +6,7 @@ first). The simulation has stores of its own that fail in every way these errors
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from nosync.model.errors import Corrupt
@@ -57,6 +58,9 @@ class Store(Protocol):
 
 class Disk(Store, Protocol):
     """A store in the page cache of this host, until `sync` is called."""
+
+    def alone(self) -> AbstractContextManager[object]:
+        """A block in which no other process of this home is: for what must not come between looking and deleting. Kept short."""
 
     def size(self, name: str) -> int | None:
         """Bytes under a name; None when there is no such name."""

@@ -13,7 +13,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -21,6 +21,7 @@ from nosync.model.errors import Conflict
 from nosync.model.run import is_own, own_name
 from nosync.model.store import checked
 from nosync.state.private import make_folder, open_private
+from nosync.store.alone import alone_in
 from nosync.store.failures import FORBIDDEN, from_disk
 
 SYNCS_AT_ONCE = 8
@@ -41,6 +42,10 @@ class LocalDisk:
     def path(self, name: str) -> Path:
         """The file behind a name."""
         return self.root / checked(name)
+
+    def alone(self) -> AbstractContextManager[None]:
+        """See `Disk`."""
+        return alone_in(self.root)
 
     def create(self, name: str, content: bytes) -> None:
         path = self.path(name)
