@@ -1,5 +1,4 @@
-"""Which layers are where. There are few at any time: what nobody needs is given up, and what must stay readable is folded into few. Only of
-traces that were rescaled every layer stays.
+"""Which layers are where. There are few at any time: what nobody needs is given up, and what must stay readable is folded into few.
 """
 
 from collections.abc import Iterable
