@@ -112,7 +112,7 @@ def test_the_simulation_notices_what_is_lost_with_a_worker(name: str) -> None:
     with make():
         for seed in (likely, *range(400)):
             try:
-                simulate_apart(seed, 24)
+                simulate_apart(seed)
             except (Broken, ValueError):
                 return
     raise AssertionError(f"nothing broke although {name}")
