@@ -16,5 +16,13 @@ if TYPE_CHECKING:
 
 def row_by_row(query: "Query", plan: Java) -> Template:
     child = query.passed_on(children(plan)[0])
-    node = with_functions_wrapped(query.catalyst, plan, Repeatable) if kind(plan).endswith("EvalPython") else plan
+    node = _whole_rows(query, plan) if kind(plan) == "Generate" else plan
+    if kind(plan).endswith("EvalPython"):
+        node = with_functions_wrapped(query.catalyst, plan, Repeatable)
     return Template(Branch(node, [child.piece]), items(plan.output()), child.carried, child.append_only)
+
+
+def _whole_rows(query: "Query", plan: Java) -> Java:
+    """The plan says by their places which columns are not wanted any more, and what is put below may have its columns in other places."""
+    logical, nothing = query.catalyst.logical, query.catalyst.seq([])
+    return logical.Generate(plan.generator(), nothing, plan.outer(), plan.qualifier(), plan.generatorOutput(), plan.child())
