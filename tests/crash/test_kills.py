@@ -12,7 +12,7 @@ SEED = 1
 
 @pytest.mark.slow
 def test_a_flow_that_is_killed_again_and_again_ends_as_if_it_had_not_been(quick: SparkSession, tmp_path: Path) -> None:
-    kinds = ["worker", "worker", "merger", "worker", "driver", "recovering", "worker", "driver"]
+    kinds = ["worker", "merger", "driver", "recovering", "worker"]
     kill_and_judge(quick, tmp_path / "local", kinds, SEED)
 
 

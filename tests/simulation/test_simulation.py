@@ -124,7 +124,7 @@ def test_the_simulation_notices_what_breaks_a_delivery_of_several_epochs(name: s
     with make():
         for seed in (likely, *range(400)):
             try:
-                simulate_paces(seed, 24)
+                simulate_paces(seed)
             except (Broken, ValueError):
                 return
     raise AssertionError(f"nothing broke although {name}")
