@@ -9,7 +9,15 @@ import pytest
 from nosync.model.errors import Unavailable
 from nosync.store.alone import alone_in
 
-HOLDING = "import sys\nfrom pathlib import Path\nfrom nosync.store.alone import alone_in\nwith alone_in(Path(sys.argv[1])):\n    print('in', flush=True)\n    sys.stdin.read()\n"
+HOLDING = """
+import sys
+from pathlib import Path
+from nosync.store.alone import alone_in
+
+with alone_in(Path(sys.argv[1])):
+    print("in", flush=True)
+    sys.stdin.read()
+"""
 
 
 def test_one_is_in_a_folder_and_its_end_lets_the_next_one_in(tmp_path: Path) -> None:
