@@ -26,7 +26,7 @@ SPARK ?=
 REV ?= HEAD
 MUTATE_ARGS ?=
 
-.PHONY: help setup demo shop test check docs simulate crash-test cluster-test servers connector-servers test-servers test-connectors test-pipelines bench bench-against bench-pipelines bench-small bench-durability bench-connectors bench-lakes bench-history bench-study soak bench-latency bench-first bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
+.PHONY: help setup demo shop test check docs simulate crash-test cluster-test servers connector-servers test-servers test-connectors test-pipelines bench bench-against bench-pipelines bench-small bench-durability bench-connectors bench-lakes bench-history bench-study bench-scale soak bench-latency bench-first bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -106,6 +106,9 @@ bench-study: $(READY) ## size of the log and time to restore, by dirty ratio and
 
 bench-history: $(READY) ## what looking back costs: look-ups, old views, rescaling, compaction, a long past (BENCH_ARGS="--keys 1000000" for less)
 	@$(VENV)/bin/python -m bench.history $(BENCH_ARGS)
+
+bench-scale: $(READY) ## what an epoch costs the driver with as many shards as a hundred nodes have (BENCH_ARGS="--shards 10000 --traces 4")
+	@$(VENV)/bin/python -m bench.scale $(BENCH_ARGS)
 
 bench-connectors: $(READY) ## Kafka to Kafka beside Structured Streaming, PostgreSQL beside COPY (BENCH_ARGS="--only latency --rounds 1")
 	@$(VENV)/bin/python -m tests.servers kafka postgres spark-kafka

@@ -25,10 +25,10 @@ from pyspark.cloudpickle import dumps
 from nosync.duties.merging import AT_ONCE, DueMerges, due_folds, due_merges
 from nosync.journal.entries import Computed, Declared, Merged, Opened
 from nosync.journal.journal import Journal
-from nosync.journal.names import RECORDS, layer_path
+from nosync.journal.names import layer_path, record_name
 from nosync.journal.rolling import Roller
 from nosync.model.hash_range import HashRange
-from nosync.model.identifiers import Epoch, Shard, TraceName
+from nosync.model.identifiers import Epoch, RecordNumber, Shard, TraceName
 from nosync.model.layers import LayerInfo
 from nosync.model.run import this_process
 from nosync.model.shards import shard_ranges
@@ -79,16 +79,19 @@ class Driver:
             self.bytes["closures"] += sum(len(dumps(one)) for one in work)
         with self._part("receipts"):
             receipts = agreed(receipt for one in arriving for receipt in pickle.loads(one))
+        last = journal.number
         with self._part("recording the epoch"):
             journal.append(Opened(number, 0.0, {"s": {"first": number}}))
             layers = tuple(receipt.layer for receipt in receipts if receipt.layer)
             journal.append(Computed(number, layers, {"s": ROWS * shards}, {}))
         with self._part("what to merge and to fold"):
             self.due.orders(journal.image, AT_ONCE)
-            parts = ((trace, held) for trace in self.traces for held in pieces(journal.image.traces[trace]))
+            parts = [(trace, held) for trace in self.traces for held in pieces(journal.image.traces[trace])]
             list(islice(due_folds(journal.image, number, parts), AT_ONCE))
         self.bytes["receipts"] += sum(map(len, arriving))
         self._merge()
+        written = [record_name(RecordNumber(one)) for one in range(last + 1, journal.number + 1)]
+        self.bytes["records"] += sum(map(len, self.disk.read_all(written).values()))
         with self._part("rolling up"):
             self.roller.step(journal.number)
 
@@ -107,7 +110,6 @@ class Driver:
         """What the first epochs took: nothing was there yet."""
         self.seconds.clear()
         self.bytes.clear()
-        self.bytes["records"] = -sum(self.disk.sizes(RECORDS).values())
 
 
 def measured(home: Path, shards: int, traces: int, epochs: int) -> dict[str, float]:
@@ -117,7 +119,6 @@ def measured(home: Path, shards: int, traces: int, epochs: int) -> dict[str, flo
         driver.epoch(Epoch(number))
         if number == first:
             driver.forget()
-    driver.bytes["records"] += sum(driver.disk.sizes(RECORDS).values())
     found = {f"{name}, ms": 1e3 * seconds / (epochs - first) for name, seconds in driver.seconds.items()}
     found["together, ms"] = sum(found.values())
     found |= {f"{name}, bytes": float(size) / (epochs - first) for name, size in driver.bytes.items()}

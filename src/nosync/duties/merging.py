@@ -278,9 +278,11 @@ def _merges(image: Image, chosen: Sequence[Level], bottom: bool, expiry: Expiry 
 def due_folds(image: Image, last: Epoch, parts: Iterable[TraceRange], knobs: Compaction = DEFAULT) -> Iterator[Order]:
     """What keeps the past in few files: for each of these ranges of traces what comes next, and with it what belongs beside that."""
     given: set[tuple[TraceName, HashRange, Epoch]] = set()
-    ages = Ages(image.times, image.epoch)
+    ages, known = Ages(image.times, image.epoch), dict[TraceName, dict[HashRange, list[LayerInfo]]]()
     for trace, held in parts:
-        ranges = pieces(image.traces[trace])
+        if trace not in known:
+            known[trace] = pieces(image.traces[trace])
+        ranges = known[trace]
         first = image.begun[trace].epoch if trace in image.begun else FIRST
         chain_in = partial(_chain_in, ranges, image.kept, last, first)
         for range, fold in plan_folds(held, ranges, chain_in, image.kept, knobs, ages):
