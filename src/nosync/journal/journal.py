@@ -47,7 +47,7 @@ class Journal:
         self.generation = take_generation([store for store in (remote, disk) if store is not None], runner, follows)
         self.run = f"{self.generation}.{runner.nonce}"
         with disk.alone():
-            """An earlier start has put in order what it saw before this generation; from here on it finds out first."""
+            pass  # an earlier start has put in order what it saw before this generation; from here on it finds out first
         started = Started(self.run, runner.process, runner.host, runner.boot, runner.at, remote.address if remote else "")
         if not any(self._begun(started) for _ in range(ATTEMPTS)):
             raise Corrupt(

@@ -13,7 +13,7 @@ import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -43,9 +43,11 @@ class LocalDisk:
         """The file behind a name."""
         return self.root / checked(name)
 
-    def alone(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def alone(self) -> Iterator[None]:
         """See `Disk`."""
-        return alone_in(self.root)
+        with failing_as(f'"{self.root}" could not be opened'), alone_in(self.root):
+            yield
 
     def create(self, name: str, content: bytes) -> None:
         path = self.path(name)
