@@ -58,6 +58,7 @@ class Merger:
         self._threads: tuple[threading.Thread, ...] = ()
         self._orders: SimpleQueue[list[Order] | None] = SimpleQueue()
         self._busy = 0  # orders that are not answered yet
+        self._closed = False
         self._looked: dict[TraceRange, int] = {}
         self._counted: dict[TraceName, int] = {}
         self._kept: Kept | None = None
@@ -99,7 +100,7 @@ class Merger:
         """
         if self._process is not None and self._process.poll() is not None:
             return self._forget_process()  # what it had finished is collected first
-        if self._busy:
+        if self._busy or self._closed:
             return
         orders = [order for group in self._due.orders(image, AT_ONCE, SMALL_AT_ONCE) for order in group]
         folds = due_folds(image, last, self._changed_parts(image), self._knobs)
@@ -155,7 +156,8 @@ class Merger:
                 record(layer)
 
     def close(self) -> None:
-        """A merge under way is given up: its inputs are all still there."""
+        """A merge under way is given up: its inputs are all still there. None is begun from here on."""
+        self._closed = True
         if self._process is not None:
             self._process.terminate()
             self._forget_process()
