@@ -46,6 +46,14 @@ def test_the_objects_are_those_of_the_remote_itself_and_epochs_come_first(upload
     assert uploader.upload(NAME, disk) > 0
 
 
+def test_after_its_end_no_process_is_started_for_whoever_has_not_heard_of_it(uploader: UploadProcess, disk: LocalDisk) -> None:
+    disk.replace(NAME, b"content")
+    uploader.close()
+    with pytest.raises(Unavailable, match="the run has ended"):
+        uploader.upload(NAME, disk)
+    assert uploader._process is None
+
+
 def test_every_error_of_the_remote_arrives(disk: LocalDisk, s3: Callable[[str], Objects]) -> None:
     disk.replace(NAME, b"x")
     away = s3("http://127.0.0.1:1")

@@ -13,7 +13,7 @@ import threading
 from typing import Any
 
 from nosync.model import errors
-from nosync.model.errors import NosyncError, OutcomeUnknown
+from nosync.model.errors import NosyncError, OutcomeUnknown, Unavailable
 from nosync.model.store import Disk, Uploader
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects
@@ -29,6 +29,7 @@ class UploadProcess:
         self._arguments = (url, home)
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
+        self._closed = False
 
     def upload(self, name: str, disk: Disk) -> int:
         """As `Remote.upload`, of the home that the process was made for."""
@@ -41,6 +42,8 @@ class UploadProcess:
     def _ask(self, name: str) -> dict[str, Any]:
         if self._process is not None and self._process.poll() is not None:
             self._end_process()
+        if self._closed:
+            raise Unavailable(f'"{name}" was not copied: the run has ended', hint="The next run copies it.")
         if self._process is None:
             self._process = spawn("nosync.tiers.upload_worker", *self._arguments)
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -57,7 +60,8 @@ class UploadProcess:
         return answer
 
     def close(self) -> None:
-        """A copy under way is given up: objects are there whole or not at all."""
+        """A copy under way is given up: objects are there whole or not at all. None is begun from here on: nobody would end its process."""
+        self._closed = True
         if self._process is not None:
             self._process.terminate()
         with self._lock:
