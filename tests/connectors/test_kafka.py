@@ -1,7 +1,7 @@
 """Topics of Kafka as sources: every committed record once, whatever gaps, markers, restarts and new partitions there are."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import nosync as ns
-from nosync.clients.kafka import settings
+from nosync.clients.kafka import Brokers, settings
+from nosync.model.errors import Unavailable
 from nosync.sources.kafka import limited
 from nosync.sources.kafka_records import TASKS
 from nosync.sources.kafka_task import KafkaTask, shared
@@ -49,6 +50,27 @@ def test_a_range_is_read_whole_though_its_offsets_have_gaps(kafka_broker: Kafka,
         assert offsets(kafka_broker, topic, [(0, 0, cut), (0, cut, 10)]) == everything
     assert offsets(kafka_broker, topic, [(0, 3, 7), (0, 9, 10), (0, 0, 1)]) == [(0, 0)]
     assert (0, 4) in offsets(kafka_broker, topic, [(0, 0, 10)], "read_uncommitted")
+
+
+@pytest.mark.parametrize("said", [-1001, -1])
+def test_an_answer_without_an_offset_is_no_answer(said: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As librdkafka gives it, without an error, while a broker comes back: not the end of a topic that was made anew."""
+
+    class Answer:
+        offset = said
+
+        def result(self, _: float) -> "Answer":
+            return self
+
+    class Client:
+        def list_offsets(self, asked: Iterable[Any], **_: Any) -> dict[Any, Answer]:
+            return {place: Answer() for place in asked}
+
+    monkeypatch.setattr(Brokers, "_client", lambda _: Client())
+    brokers = Brokers("Kafka", {})
+    for ask in (brokers.latest, brokers.earliest, lambda places: brokers.at(places, 0)):
+        with pytest.raises(Unavailable, match='no broker knows the offsets of topic "t", partition 0'):
+            ask([("t", 0)])
 
 
 def test_shares_and_limits_are_in_proportion() -> None:

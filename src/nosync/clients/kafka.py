@@ -12,6 +12,7 @@ from nosync.model.extras import needed
 
 PATIENCE = 5.0  # seconds that a broker may take to answer
 TURNS = 5  # in which a broker that refuses is heard
+NOTHING_LATER = -1  # the offset of a time after the last message
 Partition = tuple[str, int]
 Offsets = dict[Partition, int]
 SASL_FAILED = ("_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED")
@@ -105,10 +106,10 @@ class Brokers:
     def at(self, partitions: Iterable[Partition], millis: int) -> Offsets:
         """The first offset of that time or later; the end where there is none."""
         partitions = list(partitions)
-        found, ends = self._offsets(partitions, lambda spec: spec.for_timestamp(millis)), self.latest(partitions)
+        found, ends = self._offsets(partitions, lambda spec: spec.for_timestamp(millis), at_least=NOTHING_LATER), self.latest(partitions)
         return {partition: offset if offset >= 0 else ends[partition] for partition, offset in found.items()}
 
-    def _offsets(self, partitions: Iterable[Partition], spec: Any) -> Offsets:
+    def _offsets(self, partitions: Iterable[Partition], spec: Any, at_least: int = 0) -> Offsets:
         kafka = library(self.what)
         admin = needed("confluent_kafka.admin", "kafka", self.what)
         level = kafka.IsolationLevel.READ_COMMITTED if self.isolation == "read_committed" else kafka.IsolationLevel.READ_UNCOMMITTED
@@ -117,9 +118,14 @@ class Brokers:
             return {}
         try:
             answers = self._client().list_offsets(asked, isolation_level=level, request_timeout=PATIENCE)
-            return {(place.topic, place.partition): answer.result(PATIENCE + 5).offset for place, answer in answers.items()}
+            found = {(place.topic, place.partition): int(answer.result(PATIENCE + 5).offset) for place, answer in answers.items()}
         except (kafka.KafkaException, TimeoutError) as error:
             raise self.failed(error) from None
+        for (topic, number), offset in found.items():
+            if offset < at_least:  # an answer without an error and without an offset: a broker that is just coming back gives such
+                words = f'{self.what}: no broker knows the offsets of topic "{topic}", partition {number}'
+                raise Unavailable(words, hint="It is asked again.")
+        return found
 
     def close(self) -> None:
         with self._lock:
