@@ -20,6 +20,7 @@ from rich.text import Text
 
 from nosync.cli.output import print_json, visible
 from nosync.model.status import Status
+from nosync.model.text import counted
 from nosync.observe.news import numbered
 
 ROWS = 12  # epochs in the live table
@@ -51,7 +52,7 @@ class Tally:
     def summary(self, status: Status, again: list[str]) -> list[str]:
         """The last lines: what was done, what is safe, and how to go on."""
         seconds = self.clock() - self.begun_at
-        done = f"{_count(self.epochs, 'epoch')}, {_count(self.rows, 'row')} in {seconds:.1f} s" if self.epochs else "nothing new"
+        done = f"{counted(self.epochs, 'epoch')}, {counted(self.rows, 'row')} in {seconds:.1f} s" if self.epochs else "nothing new"
         rejected = f", {self.rejected:,} rejected (see the views <source>.rejected)" if self.rejected else ""
         safe = ", ".join(f"{failure} {epoch:,}" for failure, epoch in status.safe.items())
         lines = [f"{status.flow}: {done}{rejected}; {status.phase} at epoch {status.epoch:,}, safe after loss of: {safe}"]
@@ -205,7 +206,3 @@ def standing(status: Status) -> str:
 
 def _lag(epochs: int) -> str:
     return "has all" if epochs <= 0 else f"{epochs:,} behind"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,7 +1,6 @@
 """`nosync du HOME`: where the bytes are, and what keeps them."""
 
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from nosync.history.home import open as open_home
 from nosync.history.usage import Keeper, Usage, by_purpose, by_trace, keepers
 from nosync.journal.image import Image
 from nosync.model.identifiers import Epoch
+from nosync.model.text import iso_seconds
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
 from nosync.tiers.reader_leases import leases_of_others
@@ -54,7 +54,7 @@ def _facts(image: Image, sizes: dict[str, int]) -> dict[str, Any]:
 def _said(keeper: Keeper) -> dict[str, Any]:
     facts: dict[str, Any] = {"kind": keeper.kind, "reason": keeper.reason}
     if keeper.kind == "reader":
-        return facts | {"until": datetime.fromtimestamp(keeper.until, UTC).isoformat(timespec="seconds")}
+        return facts | {"until": iso_seconds(keeper.until)}
     return facts | {"first": keeper.first, "last": keeper.last, **_plain(keeper.usage)}
 
 

@@ -9,9 +9,10 @@ import click
 
 from nosync.cli.output import listed, print_json, size, text_of, visible
 from nosync.model.errors import NosyncError
-from nosync.model.identifiers import Shard, TraceName
+from nosync.model.identifiers import Epoch, Shard, TraceName
 from nosync.model.run import this_process
 from nosync.model.shards import shards_in
+from nosync.model.text import counted
 from nosync.recovery.check import Findings, Holding, Records, check
 from nosync.recovery.plan import Plan
 from nosync.recovery.recompute import Recompute
@@ -139,20 +140,20 @@ def _do(findings: Findings, chosen: Plan | None, code: int) -> str:
     if chosen.opened < findings.image.last_opened:
         steps.append(f"roll back {_epochs(chosen.opened + 1, findings.image.last_opened)}, whose input is gone")
     if chosen.fetch:
-        steps.append(f"fetch {_count(len(chosen.fetch), 'file')} from the remote")
+        steps.append(f"fetch {counted(len(chosen.fetch), 'file')} from the remote")
     for job in chosen.jobs:
         parts = ", ".join(f"{_listed_shards(shards)} of {trace}" for trace, shards in sorted(_shards(findings, job).items()))
         steps.append(f"recompute {_epochs(job.first, job.last)} in {parts}")
     if chosen.lost and not chosen.fetch and not chosen.jobs:
-        steps.append(f"read other layers in place of {_count(len(chosen.lost), 'layer')} gone everywhere")
+        steps.append(f"read other layers in place of {counted(len(chosen.lost), 'layer')} gone everywhere")
     return ", ".join([*steps, f"then go on after epoch {chosen.epoch}."])
 
 
 def _journal(records: Records) -> Iterator[str]:
     rolled = f", rolled up to {records.base:,}" if records.base else ""
-    yield f"journal: whole up to record {records.number:,}{rolled}; {_count(records.generations, 'run')} so far"
+    yield f"journal: whole up to record {records.number:,}{rolled}; {counted(records.generations, 'run')} so far"
     if records.rollups or records.segments:
-        yield f"past: {_count(records.rollups, 'roll-up')}, {_count(records.segments, 'segment')}"
+        yield f"past: {counted(records.rollups, 'roll-up')}, {counted(records.segments, 'segment')}"
     if records.behind:
         yield f"behind the end of the journal: {listed(records.behind)} (torn, or of a run that was fenced; counts for nothing)"
     if records.damaged:
@@ -164,18 +165,18 @@ def _files(findings: Findings, name: str, quick: bool) -> Iterator[str]:
     checked = "names and sizes were compared" if quick and name == "home" else "names were compared" if quick else "all blocks were read"
     yield f"layers: {held.layers:,} of {len(findings.image.layers()):,} are there and whole, {size(held.bytes)} ({checked})"
     if held.inputs:
-        yield f"input logs: {_count(held.inputs, 'file')}"
+        yield f"input logs: {counted(held.inputs, 'file')}"
     if held.missing and name == "remote":
-        yield f"not there: {_count(len(held.missing), 'file')} (merged layers stand for many; the newest may be on their way)"
+        yield f"not there: {counted(len(held.missing), 'file')} (merged layers stand for many; the newest may be on their way)"
     elif held.missing:
         yield f"missing: {listed(held.missing)}"
     if held.damaged:
         yield f"damaged: {listed(held.damaged)}"
     if held.orphans:
-        yield f"named by no record: {_count(len(held.orphans), 'layer')} (harmless: swept later, or about to be recorded)"
+        yield f"named by no record: {counted(len(held.orphans), 'layer')} (harmless: swept later, or about to be recorded)"
 
 
-def _readable(newest: int, missing: Epochs) -> str:
+def _readable(newest: Epoch, missing: Epochs) -> str:
     if not newest:
         return "no epoch yet"
     if not missing:
@@ -195,7 +196,3 @@ def _shards(findings: Findings, job: Recompute) -> dict[TraceName, list[Shard]]:
 
 def _listed_shards(shards: list[Shard]) -> str:
     return ("shard " if len(shards) == 1 else "shards ") + ", ".join(map(str, shards))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

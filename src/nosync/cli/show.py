@@ -11,6 +11,7 @@ from nosync.cli.output import console, visible
 from nosync.cli.table import distinct_names, only, printed, sorted_by, where
 from nosync.history.home import Home
 from nosync.history.home import open as open_home
+from nosync.model.identifiers import Epoch
 
 FORMATS = ("table", "csv", "json", "parquet")
 SHOWN = 20  # rows of a table; in other formats, all
@@ -68,7 +69,7 @@ def show(
     printed(rows, form, output, {"view": view, "epoch": epoch, "total": total})
 
 
-def _first(home: Home, view: str, epoch: int, limit: int | None) -> tuple[pa.Table, int]:
+def _first(home: Home, view: str, epoch: Epoch, limit: int | None) -> tuple[pa.Table, int]:
     """The first rows, and how many there are in all; the view is read block by block."""
     kept: list[pa.RecordBatch] = []
     total = 0

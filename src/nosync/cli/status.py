@@ -12,6 +12,7 @@ from nosync.history.home import Home
 from nosync.history.home import open as open_home
 from nosync.history.status import ENDED, STATUS
 from nosync.model.footprint import Footprint
+from nosync.model.text import iso_seconds
 
 
 @click.command(short_help="How a flow stands, since when, and by whom.")
@@ -49,7 +50,7 @@ def _since(home: Path, opened: Home) -> str:
     if status.phase not in ENDED:
         return str(status.started_by["at"])
     try:
-        return _iso((home / STATUS).stat().st_mtime)
+        return iso_seconds((home / STATUS).stat().st_mtime)
     except OSError:
         return ""
 
@@ -144,7 +145,7 @@ def _in_words(key: str, value: Any) -> str:
         case "skipped":
             return "; ".join(f"{source}: {listed(names)}" for source, names in value.items())
         case "troubles":
-            met = ((f"{one['duty']}: {one['count']:,}", _written(_iso(one["at"])), one["message"]) for one in value)
+            met = ((f"{one['duty']}: {one['count']:,}", _written(iso_seconds(one["at"])), one["message"]) for one in value)
             return "; ".join(f"{count}, the last {at}: {message}" for count, at, message in met) or "none"
     if isinstance(value, dict):
         return ", ".join(f"{name} {count:,}" for name, count in value.items()) or "none"
@@ -173,7 +174,3 @@ def _ago(iso: str) -> str:
             count = int(seconds // length)
             return f"{count} {unit}{'s' if count > 1 else ''} ago"
     return "just now"
-
-
-def _iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")

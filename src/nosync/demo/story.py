@@ -57,7 +57,7 @@ class Crash:
     """Where the stream was when it was killed: `epoch` was whole, `opened` had its input recorded and was not finished."""
 
     process: int
-    epoch: int
+    epoch: Epoch
     opened: dict[Epoch, Any]
 
 
@@ -111,9 +111,9 @@ def show_proof(console: Console, compared: Sequence[Compared]) -> None:
     console.print(table(Excerpted("", ("output", "rows, killed and resumed", "rows, undisturbed", "row for row"), rows)))
 
 
-def look_back(console: Console, home: ns.Home, rejected: int) -> int:
+def look_back(console: Console, home: ns.Home, rejected: int) -> Epoch:
     """One view as of an earlier epoch beside the newest; gives that epoch."""
-    earlier = max(1, home.epoch // 3)
+    earlier = Epoch(max(1, home.epoch // 3))
     console.rule(f"the same view as of epoch {earlier}, and now")
     then = replace(excerpt(home, BACK, at=earlier), title=f"categories as of epoch {earlier}")
     now = replace(excerpt(home, BACK), title=f"categories as of epoch {home.epoch}")

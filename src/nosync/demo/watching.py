@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import nosync as ns
+from nosync.model.identifiers import NO_EPOCH, Epoch
 from nosync.model.status import Status
 
 
@@ -33,10 +34,10 @@ class Excerpted:
 class Snapshot:
     """How the stream is doing: totals since the beginning, the last epoch reported, and up to which epoch it is safe against what."""
 
-    epoch: int = 0
+    epoch: Epoch = NO_EPOCH
     rows: int = 0
     rejected: int = 0
-    last_epoch: int = 0
+    last_epoch: Epoch = NO_EPOCH
     last_rows: int = 0
     last_ms: float = 0.0
     safe: Mapping[str, int] = field(default_factory=dict)
@@ -49,7 +50,7 @@ SHOWN = (
 )
 
 
-def excerpt(home: ns.Home, wanted: Excerpt, at: int | None = None) -> Excerpted:
+def excerpt(home: ns.Home, wanted: Excerpt, at: Epoch | None = None) -> Excerpted:
     """The rows as of an epoch, or the newest."""
     terms = [term.split() for term in wanted.order.split(",")]
     order = [(name, "descending" if descending else "ascending") for name, *descending in terms]

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from nosync.journal.chain import Chain
@@ -19,6 +18,7 @@ from nosync.model.run import has_ended
 from nosync.model.safety import Standing
 from nosync.model.status import Live, Status
 from nosync.model.store import Disk, Store
+from nosync.model.text import iso_seconds
 from nosync.tiers.host import synced_number
 from nosync.tiers.progress import epoch_before, opened_before
 
@@ -64,7 +64,7 @@ def status_of(image: Image, safe: Mapping[str, int], live: Live, input_bytes: in
         safe=dict(safe),
         tiers=live.tiers,
         sinks={name: max(image.released.get(name, 0), live.sinks.get(name, 0)) for name in (declared.sinks if declared else ())},
-        next_deliveries={} if live.phase in (*ENDED, "interrupted") else {sink: _said(at) for sink, at in live.next_at.items()},
+        next_deliveries={} if live.phase in (*ENDED, "interrupted") else {sink: iso_seconds(at) for sink, at in live.next_at.items()},
         troubles=live.troubles,
         recovery=live.recovery,
         estimate=live.estimate,
@@ -94,11 +94,7 @@ def next_loss(keep: str, newest: Epoch, times: Mapping[Epoch, float], pins: Mapp
     """When the ladder gives up how many epochs next."""
     known = {epoch: at for epoch, at in times.items() if epoch <= newest}
     found = ladder_of(keep).next_loss(newest, known, now, pin_holds(pins)) if keep and known else None
-    return (datetime.fromtimestamp(found[0], UTC).isoformat(timespec="seconds"), found[1]) if found else None
-
-
-def _said(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+    return (iso_seconds(found[0]), found[1]) if found else None
 
 
 def _started(image: Image) -> dict[str, Any] | None:
@@ -106,5 +102,5 @@ def _started(image: Image) -> dict[str, Any] | None:
     if image.started is None:
         return None
     with reading("the start of the run in the journal", NOT_OURS):
-        at = datetime.fromtimestamp(image.started.at, UTC).isoformat(timespec="seconds")
+        at = iso_seconds(image.started.at)
     return {"run": image.started.run, "process": image.started.process, "host": image.started.host, "at": at}

@@ -18,7 +18,7 @@ Targets = Mapping[TraceName, frozenset[HashRange]]
 class Outcome:
     """The layers of an epoch, rows and rejected rows by source, and whatever else is worth reporting.
 
-    `seen` is the newest event time by source, `late` the rows by operator whose window had closed. `way`: how it was
+    `seen` is the newest event time by source, `late` the rows by trace whose window had closed. `way`: how it was
     computed.
     """
 
@@ -27,7 +27,7 @@ class Outcome:
     rejected: dict[str, int]
     receipts: Sequence[Any] = ()
     seen: Seen = field(default_factory=dict)
-    late: dict[str, int] = field(default_factory=dict)
+    late: dict[TraceName, int] = field(default_factory=dict)
     way: str = ""
 
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, Protocol
 
 from nosync.model.arguments import check_takes
 from nosync.model.errors import Invalid, NosyncError
+from nosync.model.identifiers import Epoch
 from nosync.model.progress import Progress
 
 Kind = Literal["started", "progress", "idle", "terminated"]
@@ -22,7 +23,7 @@ class Event:
     flow: str
     run: str
     at: float
-    epoch: int
+    epoch: Epoch
     progress: Progress | None = None
     error: NosyncError | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)

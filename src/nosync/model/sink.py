@@ -82,7 +82,7 @@ class Sink(Protocol):
         """Called when a run starts, before anything else: checks that the target can be written and belongs to this output. `run` is the
         id of the run; the number before its first dot is greater for a later run."""
 
-    def deliver(self, epoch: int, changes: Changes) -> None:
+    def deliver(self, epoch: Epoch, changes: Changes) -> None:
         """All of an epoch's output; epochs come in order. Where the sink has a pace of its own, several may come as one, with the number
         of the last; if they come again, then as the same one. Raise `Unavailable` to be given it again later, `Fenced` if a newer run
         writes there; anything else ends the run, and the next one delivers the epoch again. A run that is stopped gives a delivery under

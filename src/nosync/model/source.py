@@ -101,6 +101,11 @@ class Limited(Weighed, Protocol):
         """From the next slice on at most about so much, by its `weight`, and never nothing; None for what was declared."""
 
 
+def rows_within(weight: int | None, bytes_of_a_row: int) -> int | None:
+    """For `allow`: how many rows weigh about so much, at least one."""
+    return None if weight is None else max(1, weight // bytes_of_a_row)
+
+
 @runtime_checkable
 class Marked(Protocol):
     """Must know all it ever gave, such as the names of files, but need not read all slices for that when it starts."""

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from nosync.model.errors import MALFORMED
 from nosync.model.estimate import Effort, Estimate, Pace
 from nosync.model.footprint import Footprint
+from nosync.model.identifiers import Epoch
 from nosync.model.lease import Standby
 from nosync.model.safety import Standing
 from nosync.model.sizes import size_of
@@ -118,7 +119,7 @@ class Status:
     flow: str
     phase: Phase
     message: str
-    epoch: int
+    epoch: Epoch
     opened: int
     safe: Mapping[str, int]
     tiers: tuple[Standing, ...]

@@ -11,6 +11,11 @@ def iso_seconds(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
+def counted(number: int, noun: str) -> str:
+    """`1,000 rows`, `1 row`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def first_line(error: BaseException) -> str:
     """What an error says first; what it is called where it says nothing."""
     return str(error).strip().partition("\n")[0] or type(error).__name__

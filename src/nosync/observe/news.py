@@ -12,7 +12,9 @@ from typing import Any
 
 from nosync.model.errors import NosyncError
 from nosync.model.events import Event
+from nosync.model.identifiers import Epoch
 from nosync.model.progress import Progress, in_a_line
+from nosync.model.text import counted
 
 ROOT = "nosync"
 APART_SECONDS = 10.0
@@ -92,14 +94,14 @@ class News:
             self._since, self._said_at = [], time.monotonic()
 
 
-def started(facts: Mapping[str, Any], epoch: int) -> str:
+def started(facts: Mapping[str, Any], epoch: Epoch) -> str:
     """What a run has before its first epoch."""
-    counts = ", ".join(_count(facts[name], name) for name in ("sources", "views", "sinks") if facts[name])
+    counts = ", ".join(counted(number, noun) for noun in ("source", "view", "sink") if (number := facts[f"{noun}s"]))
     at = f"goes on after epoch {epoch}" if epoch else "begins"
-    return f"{at}: {counts}, {_count(facts['shards'], 'shards')}, ready after {facts['seconds']:.1f} s"
+    return f"{at}: {counts}, {counted(facts['shards'], 'shard')}, ready after {facts['seconds']:.1f} s"
 
 
-def ended(epoch: int, home: str, error: NosyncError | None) -> str:
+def ended(epoch: Epoch, home: str, error: NosyncError | None) -> str:
     whole = f"the state is whole up to epoch {epoch}" if epoch else "there is no epoch yet"
     if error is not None:
         return f"failed, {whole}: {error.message}"
@@ -113,7 +115,3 @@ def together(progress: list[Progress]) -> str:
     first, last = progress[0]["epoch"], progress[-1]["epoch"]
     words = f"epochs {first} to {last}: {rows:,} rows, {millis / len(progress):,.0f} ms each"
     return f"{words}, {rejected:,} rejected" if rejected else words
-
-
-def _count(number: int, nouns: str) -> str:
-    return f"{number:,} {nouns[:-1] if number == 1 else nouns}"

@@ -15,10 +15,10 @@ from urllib.parse import unquote, urlparse
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from nosync.bridge.catalyst import Catalyst, Java, children, kind
+from nosync.bridge.columns import column_named
 from nosync.bridge.errors import JavaError, no_traces_logged, words_of
 from nosync.bridge.frames import analyzed, declared_schema
 from nosync.bridge.relations import FileRelation, Named, Table, over_files, over_tables
@@ -27,7 +27,6 @@ from nosync.bridge.streams import described, is_stream, over, same_stream
 from nosync.flow.flow import Flow
 from nosync.flow.watermarks import note
 from nosync.model.errors import Invalid, Refused
-from nosync.model.quoting import quoted
 from nosync.model.source import Source
 from nosync.pipelines.capturing import captured
 from nosync.pipelines.definitions import TABLES, Capture, Dataset, Key, Project, Query
@@ -195,7 +194,7 @@ class Building:
         rows = self.frame(dataset.key)
         rows = self.passed.get(dataset.key, rows) if named.streaming else rows
         self._streaming[-1] = self._streaming[-1] or named.streaming
-        anew = [F.col(quoted(name)).alias(name) for name in rows.columns]  # columns of its own: a table may be joined with itself
+        anew = [column_named(name).alias(name) for name in rows.columns]  # columns of its own: a table may be joined with itself
         return rows.select(*anew), dataset.key
 
     @cached_property
@@ -289,4 +288,4 @@ def fitted(rows: DataFrame, schema: StructType | None) -> DataFrame:
     if missing or more:
         what = f'lacks the column "{missing[0]}"' if missing else f'has a column "{more[0]}", which its schema has not'
         raise Invalid(f"the query {what}", hint="Let schema= and the query have the same columns.")
-    return rows.select(*(F.col(quoted(field.name)).cast(field.dataType).alias(field.name) for field in schema.fields))
+    return rows.select(*(column_named(field.name).cast(field.dataType).alias(field.name) for field in schema.fields))

@@ -21,9 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from nosync.model.errors import MALFORMED
+from nosync.model.identifiers import NO_EPOCH, Epoch, TraceName
 from nosync.model.store import is_name
 from nosync.store.lasting import point, sync, sync_tree
 
+NO_TRACE = TraceName("")
 CURRENT, RECORD, KEPT, KEPT_SECONDS = "current", "_edition.json", 3, 30
 PREFIX = "edition-"
 NAME = re.compile(PREFIX + "([0-9]{12})")
@@ -36,12 +38,12 @@ class Published:
 
     version: int
     home: str = ""
-    trace: str = ""
-    epoch: int = 0
+    trace: TraceName = NO_TRACE
+    epoch: Epoch = NO_EPOCH
 
     @staticmethod
     def of(said: Mapping[str, Any]) -> "Published":
-        return Published(int(said["version"]), str(said["home"]), str(said["trace"]), int(said["epoch"]))
+        return Published(int(said["version"]), str(said["home"]), TraceName(said["trace"]), Epoch(said["epoch"]))
 
 
 @dataclass(frozen=True)

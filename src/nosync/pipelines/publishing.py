@@ -107,7 +107,7 @@ class Publishing:
         self.outcomes[name] = "written whole"
         return now
 
-    def _changes(self, name: str, since: int) -> pa.Table | None:
+    def _changes(self, name: str, since: Epoch) -> pa.Table | None:
         """What the table lacks; None where nobody can tell any more."""
         try:
             found = self.home.changes(name, since=since or None, until=self.epoch)

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from nosync.flow.flow import Flow
 from nosync.history.home import Home
 from nosync.model.errors import Invalid
+from nosync.model.identifiers import Epoch
 from nosync.pipelines.building import Building
 from nosync.pipelines.catalog import TableLocation, editions_of
 from nosync.pipelines.definitions import TABLES, Key, Project
@@ -73,7 +74,7 @@ class Plan:
 class Report:
     """What a run did: by table, and the epoch that the tables show."""
 
-    epoch: int
+    epoch: Epoch
     edition: int
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
     plan: Plan | None = None

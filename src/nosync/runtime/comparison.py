@@ -13,7 +13,7 @@ from nosync.history.record import ViewRecord
 from nosync.journal.entries import Declared
 from nosync.journal.image import Image
 from nosync.model.errors import Invalid
-from nosync.model.identifiers import Epoch
+from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.picture import Box, Picture
 from nosync.runtime.change import Difference, OnChange, base, check_same_flow, check_settings
 from nosync.runtime.program import Program
@@ -155,7 +155,7 @@ def _columns(before: ViewRecord, after: ViewRecord) -> str:
     return f"columns {', '.join(names)}; before {', '.join(known)}" if names != known else ""
 
 
-def _belongs(trace: str, states: Iterable[str]) -> bool:
+def _belongs(trace: TraceName, states: Iterable[str]) -> bool:
     """Whether it is one of those, or of an operator among them."""
     return any(trace == name or trace.startswith(f"{name}/") for name in states)
 

@@ -106,10 +106,10 @@ def _iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _traces(receipts: Sequence[Receipt], late: Mapping[str, int], image: Image) -> list[dict[str, Any]]:
+def _traces(receipts: Sequence[Receipt], late: Mapping[TraceName, int], image: Image) -> list[dict[str, Any]]:
     """Figures by trace, which PySpark's form calls an operator."""
     by_name: dict[TraceName, dict[str, Any]] = {}
-    for trace, count in ((TraceName(operator), count) for operator, count in late.items()):
+    for trace, count in late.items():
         by_name[trace] = _blank(trace) | {"numRowsDroppedByWatermark": count}
     for receipt in receipts:
         figures = by_name.setdefault(receipt.trace, _blank(receipt.trace))

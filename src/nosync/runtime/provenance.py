@@ -7,13 +7,13 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from nosync.bridge.columns import column_named
 from nosync.bridge.frames import unobserved
 from nosync.history.home import Home
 from nosync.journal.entries import Opened
 from nosync.model.columns import EPOCH
 from nosync.model.errors import NosyncError
 from nosync.model.identifiers import Epoch
-from nosync.model.quoting import quoted
 from nosync.model.why import Contribution, Why
 from nosync.runtime.program import Program
 from nosync.spark.engine import SparkEngine
@@ -27,7 +27,7 @@ def why(program: Program, engine: SparkEngine, home: Home, view: str, values: Ma
     result = home.view(view, epoch or None).where(**values).slice(0, most).to_pylist() if epoch else []
     query = program.queries[view]
     for name, value in values.items():
-        query = query.where(F.col(quoted(name)).eqNullSafe(F.lit(value)))
+        query = query.where(column_named(name).eqNullSafe(F.lit(value)))
     found = list(origins(engine.context.catalyst, query, program.queries, program.leaves))
     openings = [entry for entry in home.openings() if entry.epoch <= epoch]
     notes = [f"only the last {MOST_EPOCHS} of {len(openings)} epochs were looked at"] if len(openings) > MOST_EPOCHS else []

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from nosync.model.absent import connector
 from nosync.model.arguments import checked
 from nosync.model.errors import Invalid
+from nosync.model.identifiers import Epoch
 from nosync.model.sink import Changes, Identity, Promise
 
 
@@ -36,7 +37,7 @@ class Console:
     def open(self, run: str, identity: Identity) -> None:
         """A terminal needs nothing."""
 
-    def deliver(self, epoch: int, changes: Changes) -> None:
+    def deliver(self, epoch: Epoch, changes: Changes) -> None:
         table = changes.table()
         print(f"-------- epoch {epoch}: {table.num_rows:,} changes")
         if table.num_rows:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from nosync.model.columns import DIFF
 from nosync.model.errors import Corrupt
+from nosync.model.identifiers import Epoch
 from nosync.sinks.formats import WRITERS, rows_in
 from nosync.sinks.rows import consolidated, partitions
 from nosync.store.lasting import point, sync, sync_tree
@@ -32,7 +33,7 @@ class Current:
     def __init__(self, folder: Path, format: str, columns: Sequence[str]) -> None:
         self.folder, self.format, self.columns = folder, format, columns
 
-    def advance(self, epoch: int, changes: pa.Table) -> None:
+    def advance(self, epoch: Epoch, changes: pa.Table) -> None:
         """Puts the changes of an epoch on top; one that is there already changes nothing."""
         before = self._newest()
         if before is not None and _epoch_of(before) >= epoch:
@@ -68,7 +69,7 @@ class Current:
             if any(file.startswith("part-") for file in files):
                 yield "" if Path(place) == version else str(Path(place).relative_to(version))
 
-    def _write(self, before: Path | None, target: Path, name: str, epoch: int, changes: pa.Table) -> None:
+    def _write(self, before: Path | None, target: Path, name: str, epoch: Epoch, changes: pa.Table) -> None:
         kept = "_rows-" if self.format != "parquet" else "part-"
         old = next((before / name).glob(f"{kept}*.parquet"), None) if before is not None else None
         schema = changes.schema.remove(changes.schema.get_field_index(DIFF))
@@ -82,8 +83,8 @@ class Current:
             sync(path)
 
 
-def _epoch_of(version: Path) -> int:
-    return int(version.name.removeprefix("version-"))
+def _epoch_of(version: Path) -> Epoch:
+    return Epoch(version.name.removeprefix("version-"))
 
 
 def _link(source: Path, target: Path) -> None:

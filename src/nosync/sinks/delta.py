@@ -18,6 +18,7 @@ import pyarrow as pa
 from nosync.clients.delta import Lake, address_of, changes_data, deltalake, talking
 from nosync.model.arguments import checked
 from nosync.model.errors import Failed, Unavailable
+from nosync.model.identifiers import Epoch
 from nosync.model.run import generation_of
 from nosync.model.sink import Identity
 from nosync.sinks.delta_files import DeltaFiles
@@ -86,8 +87,8 @@ class DeltaTarget:
     def properties(self) -> Mapping[str, str]:
         return dict(self.lake.table.metadata().configuration)
 
-    def epoch(self, owner: Identity) -> int:
-        return self.lake.transaction(app(owner)) or 0
+    def epoch(self, owner: Identity) -> Epoch:
+        return Epoch(self.lake.transaction(app(owner)) or 0)
 
     def generation(self, owner: Identity) -> int:
         return self.lake.transaction(f"{app(owner)}/run") or 0
@@ -130,10 +131,10 @@ class DeltaTarget:
     def rows(self, path: str) -> pa.Table:
         return self._files.rows(path)
 
-    def write(self, epoch: int, rows: pa.Table) -> list[Any]:
+    def write(self, epoch: Epoch, rows: pa.Table) -> list[Any]:
         return self._files.write(epoch, rows)
 
-    def commit(self, removed: Sequence[str], new: Sequence[Any], owner: Identity, run: str, epoch: int | None) -> bool:
+    def commit(self, removed: Sequence[str], new: Sequence[Any], owner: Identity, run: str, epoch: Epoch | None) -> bool:
         name, number = (app(owner), epoch) if epoch is not None else (f"{app(owner)}/run", generation_of(run))
         actions = [*map(self._files.removal, removed), *new]
         if not self.lake.commit(actions, self._files.schema, self._files.partition_by, name, number, _said(owner, run)):

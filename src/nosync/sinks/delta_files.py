@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from nosync.clients.delta import Lake
 from nosync.model.extras import needed
+from nosync.model.identifiers import Epoch
 from nosync.sinks.identity_cache import IdentityCache
 from nosync.sinks.lake import FACTOR
 from nosync.sinks.replacing import canonical, identities
@@ -65,7 +66,7 @@ class DeltaFiles:
     def identities(self, path: str, columns: Sequence[str]) -> pa.Array:
         return self._identities.get(path, lambda: identities(self.rows(path, columns), columns))
 
-    def write(self, epoch: int, rows: pa.Table) -> list[Any]:
+    def write(self, epoch: Epoch, rows: pa.Table) -> list[Any]:
         """Writes rows into files of a sane size; their actions for the log. On this machine, files are on the disk when this returns."""
         pieces = [(piece, values) for values, part in by_partition(rows, self.partition_by) for piece in self._pieces(part)]
         if len(pieces) == 1:
@@ -77,7 +78,7 @@ class DeltaFiles:
         size = -(-rows.num_rows // max(1, round(rows.nbytes / (self.file_bytes * FACTOR))))
         yield from (rows.slice(start, size) for start in range(0, rows.num_rows, size))
 
-    def _write(self, epoch: int, rows: pa.Table, partition: dict[str, Any]) -> Any:
+    def _write(self, epoch: Epoch, rows: pa.Table, partition: dict[str, Any]) -> Any:
         values = {name: _said(value) for name, value in partition.items()}
         folder = "".join(f"{UNSAFE.sub('_', name)}={UNSAFE.sub('_', value or NULL)}/" for name, value in values.items())
         path = f"{folder}part-{epoch:012d}-{uuid4().hex}.parquet"

@@ -18,6 +18,7 @@ from nosync.model.absent import connector
 from nosync.model.arguments import checked, did_you_mean
 from nosync.model.columns import EPOCH
 from nosync.model.errors import Invalid, Refused, Unavailable
+from nosync.model.identifiers import Epoch
 from nosync.model.sink import Changes, Identity, Promise
 from nosync.sinks.current import Current
 from nosync.sinks.formats import WRITERS, flat
@@ -142,7 +143,7 @@ class Folder:
     def open(self, run: str, identity: Identity) -> None:
         self.marked.open(run, identity)
 
-    def deliver(self, epoch: int, changes: Changes) -> None:
+    def deliver(self, epoch: Epoch, changes: Changes) -> None:
         try:
             self.marked.check_run()
             if changes.empty:
@@ -159,7 +160,7 @@ class Folder:
             hint = "Make room or restore access: it is tried again."
             raise Unavailable(f'epoch {epoch} could not be written to "{self.folder}": {error}', hint=hint) from error
 
-    def _write(self, name: str, epoch: int, schema: pa.Schema, rows: "Changes | pa.Table") -> None:
+    def _write(self, name: str, epoch: Epoch, schema: pa.Schema, rows: "Changes | pa.Table") -> None:
         target = self.folder / name / f"epoch-{epoch:012d}.{self.format}"
         temporary = target.with_name(f".begun-{target.name}.{getpid()}")
         if name:

@@ -12,6 +12,7 @@ from nosync.model.absent import connector
 from nosync.model.arguments import check_takes, checked
 from nosync.model.columns import DIFF, EPOCH
 from nosync.model.errors import Invalid, Refused
+from nosync.model.identifiers import Epoch
 from nosync.model.quoting import quoted
 from nosync.model.sink import Changes, Identity, Promise
 
@@ -67,7 +68,7 @@ class ForeachBatch:
     def open(self, run: str, identity: Identity) -> None:
         """A function needs nothing."""
 
-    def deliver(self, epoch: int, changes: Changes) -> None:
+    def deliver(self, epoch: Epoch, changes: Changes) -> None:
         rows = changes.frame().where(F.col(DIFF) > 0)
         each = F.explode(F.array_repeat(F.lit(0), F.col(DIFF).cast("int"))).alias(DIFF)
         self.function(rows.select(*_but(rows, DIFF), each).drop(EPOCH, DIFF), epoch)

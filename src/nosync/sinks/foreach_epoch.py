@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 
 from nosync.model.absent import connector
 from nosync.model.arguments import check_takes, checked
+from nosync.model.identifiers import Epoch
 from nosync.model.sink import Changes, Identity, Promise
 
 
@@ -45,7 +46,7 @@ class ForeachEpoch:
     def open(self, run: str, identity: Identity) -> None:
         """A function needs nothing."""
 
-    def deliver(self, epoch: int, changes: Changes) -> None:
+    def deliver(self, epoch: Epoch, changes: Changes) -> None:
         self.function(changes.frame(), epoch)
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from nosync.clients.iceberg import IcebergTable, pyiceberg, talking
 from nosync.model.arguments import checked
 from nosync.model.errors import Failed, Invalid, Unavailable
+from nosync.model.identifiers import NO_EPOCH, Epoch
 from nosync.model.sink import Identity
 from nosync.sinks.identity_cache import IdentityCache
 from nosync.sinks.lake import FILE_BYTES, FOLD_AFTER, LakeSink, TableMode, checked_mode, checked_pace, names
@@ -85,8 +86,8 @@ class IcebergTarget:
     def properties(self) -> Mapping[str, str]:
         return dict(self.lake.table.properties)
 
-    def epoch(self, owner: Identity) -> int:
-        return int(self.properties().get("nosync.epoch", 0))
+    def epoch(self, owner: Identity) -> Epoch:
+        return Epoch(self.properties().get("nosync.epoch", 0))
 
     def generation(self, owner: Identity) -> int:
         return int(self.properties().get("nosync.generation", 0))
@@ -132,7 +133,7 @@ class IcebergTarget:
     def rows(self, path: str) -> pa.Table:
         return self._read(path)
 
-    def write(self, epoch: int, rows: pa.Table) -> list[Any]:
+    def write(self, epoch: Epoch, rows: pa.Table) -> list[Any]:
         io = pyiceberg("io.pyarrow", self.what)
         if not rows.num_rows:
             return []
@@ -144,7 +145,7 @@ class IcebergTarget:
         found = self.lake.table.metadata
         return found.model_copy(update={"properties": {**found.properties, "write.target-file-size-bytes": str(self.file_bytes)}})
 
-    def commit(self, removed: Sequence[str], new: Sequence[Any], owner: Identity, run: str, epoch: int | None) -> bool:
+    def commit(self, removed: Sequence[str], new: Sequence[Any], owner: Identity, run: str, epoch: Epoch | None) -> bool:
         said = self._said(owner, run, self.epoch(owner) if epoch is None else epoch)
         return self.lake.commit([self._files[path] for path in removed], new, said)
 
@@ -159,11 +160,11 @@ class IcebergTarget:
         if not paths:
             return
         with suppress(Unavailable):
-            new = self.write(0, pa.concat_tables([self.rows(path) for path in paths]))
+            new = self.write(NO_EPOCH, pa.concat_tables([self.rows(path) for path in paths]))
             removed = [self._files[path] for path in paths]
             self.lake.commit(removed, new, self._said(owner, run, self.epoch(owner)), moves_only=True)
 
-    def _said(self, owner: Identity, run: str, epoch: int) -> dict[str, str]:
+    def _said(self, owner: Identity, run: str, epoch: Epoch) -> dict[str, str]:
         said = {"flow": owner.flow, "sink": owner.sink, "history": owner.history, "generation": run.partition(".")[0], "epoch": str(epoch)}
         return {f"nosync.{name}": value for name, value in said.items()}
 

@@ -18,6 +18,7 @@ from nosync.model import arguments
 from nosync.model.absent import connector
 from nosync.model.arguments import did_you_mean
 from nosync.model.errors import Failed, Invalid, NosyncError, Refused, Unavailable
+from nosync.model.identifiers import NO_EPOCH, Epoch
 from nosync.model.run import generation_of
 from nosync.model.sink import Changes, Identity, Promise, overtaken
 from nosync.sinks.kafka_messages import WAYS, Form, Mode, check, messages
@@ -76,7 +77,7 @@ class KafkaTopic:
     config: dict[str, Any] = field(repr=False)
     generation: int = 0
     identity: Identity | None = None
-    done: int = 0
+    done: Epoch = NO_EPOCH
     _producer: Any = None
     _group: Any = None
 
@@ -132,7 +133,7 @@ class KafkaTopic:
             self._transact(self.done, ())
         return self._producer
 
-    def _check(self) -> int:
+    def _check(self) -> Epoch:
         """Up to which epoch the topic has this output; refused where the number is somebody else's.
 
         What a transaction that is still open would commit is not looked at (to wait for its end would be to wait for its timeout).
@@ -146,16 +147,16 @@ class KafkaTopic:
         if found.error is not None:
             raise Unavailable(f"{self.what}: {found.error.str()}", hint="It is tried again.")
         if found.offset < 0:
-            return 0
+            return NO_EPOCH
         owner = _owner(found.metadata)
         if owner.get("history") != self.identity.history:
             hint = "Choose another topic, or another name for the flow or the sink."
             raise Invalid(f'sink "{self.identity.sink}": {self.what} has the output of the same flow on another home', hint=hint)
         if int(owner["generation"]) > self.generation:
             raise overtaken(self.what)
-        return int(found.offset)
+        return Epoch(found.offset)
 
-    def deliver(self, epoch: int, changes: Changes) -> None:
+    def deliver(self, epoch: Epoch, changes: Changes) -> None:
         if changes.empty:
             return
         try:
@@ -166,7 +167,7 @@ class KafkaTopic:
             self._forget()
             raise
 
-    def _transact(self, epoch: int, content: Any) -> None:
+    def _transact(self, epoch: Epoch, content: Any) -> None:
         """The messages and the epoch, or neither."""
         kafka, producer = library(self.what), self._producer
         lost: list[Any] = []
@@ -211,7 +212,7 @@ class KafkaTopic:
         try:
             return int(self._producer.flush(SECONDS))
         except (library(self.what).KafkaException, SystemError):
-            return 0
+            return NO_EPOCH
 
     def _failed(self, error: Exception, lost: Sequence[Any] = ()) -> NosyncError:
         """A message that is too large fails its transaction: what became of it says more."""

@@ -19,6 +19,7 @@ from nosync.model.arguments import did_you_mean
 from nosync.model.columns import DIFF, EPOCH
 from nosync.model.duration import seconds
 from nosync.model.errors import Invalid, Refused, Unavailable
+from nosync.model.identifiers import Epoch
 from nosync.model.run import generation_of
 from nosync.model.sink import Changes, Identity, Promise, overtaken
 from nosync.sinks.lake_types import table_schema
@@ -53,7 +54,7 @@ class Table(Protocol):
 
     def properties(self) -> Mapping[str, str]: ...
 
-    def epoch(self, owner: Identity) -> int: ...
+    def epoch(self, owner: Identity) -> Epoch: ...
 
     def generation(self, owner: Identity) -> int: ...
 
@@ -70,10 +71,10 @@ class Table(Protocol):
 
     def rows(self, path: str) -> pa.Table: ...
 
-    def write(self, epoch: int, rows: pa.Table) -> list[Any]:
+    def write(self, epoch: Epoch, rows: pa.Table) -> list[Any]:
         """New files, which belong to the table once they are committed."""
 
-    def commit(self, removed: Sequence[str], new: Sequence[Any], owner: Identity, run: str, epoch: int | None) -> bool:
+    def commit(self, removed: Sequence[str], new: Sequence[Any], owner: Identity, run: str, epoch: Epoch | None) -> bool:
         """One version upon the loaded one, which has the epoch's number, or is the run's claim; False where somebody else was faster."""
 
     def fold(self, owner: Identity, run: str, after: int) -> None:
@@ -154,7 +155,7 @@ class LakeSink:
         assert self.identity is not None
         return self.identity
 
-    def deliver(self, epoch: int, changes: Changes) -> None:
+    def deliver(self, epoch: Epoch, changes: Changes) -> None:
         if self.schema is None:
             self.check_query(self._owner.sink, pa.schema([column for column in changes.schema if column.name not in (EPOCH, DIFF)]), ())
         if changes.empty and self._ready:
@@ -220,7 +221,7 @@ class LakeSink:
             hint="Choose another table: two histories in one are nobody's.",
         )
 
-    def _added(self, epoch: int, changes: Changes) -> list[Any]:
+    def _added(self, epoch: Epoch, changes: Changes) -> list[Any]:
         """Files of all rows of the epoch, some at a time."""
         new, waiting = list[Any](), list[pa.RecordBatch]()
         for batch in changes.batches():
@@ -246,7 +247,7 @@ class LakeSink:
                 table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), empty)
         return table
 
-    def _moves(self, epoch: int, rows: pa.Table) -> tuple[list[str], list[Any]]:
+    def _moves(self, epoch: Epoch, rows: pa.Table) -> tuple[list[str], list[Any]]:
         """In a table of the current state: which files go, and which come; those that come are written."""
         leaving, waiting = Leaving(rows, self.key, self.table.what), [arriving(rows, self.key)]
         removed, new = list[str](), list[Any]()

@@ -21,6 +21,7 @@ from nosync.model import arguments
 from nosync.model.absent import connector
 from nosync.model.columns import DIFF, EPOCH
 from nosync.model.errors import Failed, Invalid, Refused, Unavailable
+from nosync.model.identifiers import Epoch
 from nosync.model.run import generation_of
 from nosync.model.sink import Changes, Identity, Promise, overtaken
 from nosync.sinks.postgres_rows import COPY_OPTIONS, among, as_csv, column_type
@@ -149,7 +150,7 @@ class PostgresTable:
     def _exists(self, cursor: "Cursor[tuple[Any, ...]]") -> bool:
         return cursor.execute("select to_regclass(%s) is not null", (full_name(self.table),)).fetchone() == (True,)
 
-    def deliver(self, epoch: int, changes: Changes) -> None:
+    def deliver(self, epoch: Epoch, changes: Changes) -> None:
         if changes.empty and self._ready:
             return
         connection = self._claimed()

@@ -12,19 +12,18 @@ A row whose word is not known, or whose image is missing, never becomes a change
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType, VariantType
 
+from nosync.bridge.columns import column_named
 from nosync.compile.ledger import incoming
 from nosync.model.bound import BoundSource
 from nosync.model.changes import ADDING, AFTER, BEFORE, REMOVING, REPLACING, effects
 from nosync.model.columns import DIFF, EPOCH, FILE, POSITION, RAW, REASON, REJECTION, SEQUENCE
 from nosync.model.errors import Invalid
-from nosync.model.quoting import quoted
 from nosync.model.source import Slice
 
 UNORDERED = (ArrayType, MapType, StructType, VariantType)
@@ -126,15 +125,20 @@ class ChangeLog:
         if self.source.events is not None:
             return self.source.events(spark, slice)
         nothing = [F.lit(None).cast("string").alias(name) for name in REJECTION] + [F.lit(0).cast("bigint").alias(n) for n in POSITION]
-        return self.source.read(spark, slice).select(*map(_column, self.given.names), *nothing, DIFF)
+        return self.source.read(spark, slice).select(*map(column_named, self.given.names), *nothing, DIFF)
 
     @property
     def _word(self) -> Column:
-        return F.lower(F.trim(_column(self.op_column).cast("string")))
+        return F.lower(F.trim(self._op))
+
+    @property
+    def _op(self) -> Column:
+        assert self.op_column is not None
+        return column_named(self.op_column).cast("string")
 
     def _plain(self, events: DataFrame) -> DataFrame:
         """One row, one change."""
-        columns = [_column(name) for name in self.columns.names]
+        columns = [column_named(name) for name in self.columns.names]
         if self.op_column is None:
             return self._selected(events, columns, F.col(REASON), F.lit(1))
         effect = F.coalesce(*(F.when(self._word.isin(*words), F.lit(effect)) for words, effect in effects(bool(self.key)).items()))
@@ -142,7 +146,7 @@ class ChangeLog:
         return self._selected(events, columns, reason, F.coalesce(effect, F.lit(0)))
 
     def _unknown(self) -> Column:
-        word = F.coalesce(_column(self.op_column).cast("string"), F.lit("null"))
+        word = F.coalesce(self._op, F.lit("null"))
         unknown = F.concat(F.lit(f'{self.op_column}: "'), word, F.lit('" is no change'))
         return F.when(self._word.isin(*REPLACING), F.lit("an update without a key: nobody knows what it replaces")).otherwise(unknown)
 
@@ -161,7 +165,7 @@ class ChangeLog:
         return self._selected(opened, columns, F.col(REASON), F.col("_image.effect"))
 
     def _selected(self, events: DataFrame, columns: list[Column], reason: Column, effect: Column) -> DataFrame:
-        event = F.to_json(F.struct(*map(_column, self.given.names)))
+        event = F.to_json(F.struct(*map(column_named, self.given.names)))
         raw = F.when(reason.isNotNull(), F.coalesce(F.col(RAW), event))
         order = [F.col(self.sequence).alias(SEQUENCE)] if self.sequence is not None else []
         diff = (effect * F.col(DIFF)).cast("bigint").alias(DIFF)
@@ -178,7 +182,3 @@ def _is_envelope(schema: StructType) -> bool:
 
 def _image(name: str, effect: int) -> Column:
     return F.struct(F.col(name).alias("row"), F.lit(effect).alias("effect"))
-
-
-def _column(name: Any) -> Column:
-    return F.col(quoted(name))

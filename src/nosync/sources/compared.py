@@ -21,11 +21,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
 from nosync.bridge.arrow import arrow_schema
+from nosync.bridge.columns import column_named
 from nosync.bridge.errors import JavaError
 from nosync.bridge.streams import explained
 from nosync.model.columns import DIFF
 from nosync.model.errors import Conflict
-from nosync.model.quoting import quoted
 from nosync.model.source import Slice, Taken
 
 LOOK_SECONDS, REST = 1.0, 10
@@ -78,7 +78,7 @@ class ComparedTable:
     def _compare(self, look: int) -> int:
         """Writes down a look, and how many rows it brings."""
         shutil.rmtree(self._folder(look), ignore_errors=True)
-        names = [F.col(quoted(name)) for name in self.schema.names]
+        names = [column_named(name) for name in self.schema.names]
         self.now().select(*names).write.parquet(str(self._rows(look)))
         if look == 1:
             return int(ds.dataset(self._rows(look), format="parquet").count_rows())
@@ -114,7 +114,7 @@ class ComparedTable:
             return self._read(spark, self._rows(look)).withColumn(DIFF, F.lit(1).cast("bigint"))
         found = self._read(spark, self._changes(look), (StructField(DIFF, LongType()),))
         each = F.explode(F.array_repeat(F.signum(DIFF).cast("bigint"), F.abs(DIFF).cast("int"))).alias(DIFF)
-        return found.select(*(F.col(quoted(name)) for name in self.schema.names), each)
+        return found.select(*(column_named(name) for name in self.schema.names), each)
 
     def rows(self, slice: Slice) -> int | None:
         return int(slice["rows"])

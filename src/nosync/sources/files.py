@@ -26,6 +26,7 @@ from nosync.model.arguments import did_you_mean
 from nosync.model.columns import DIFF
 from nosync.model.duration import microseconds
 from nosync.model.errors import Invalid, Unavailable, Unreadable
+from nosync.model.identifiers import Epoch
 from nosync.model.source import Marks, Position, Slice, Taken
 from nosync.model.store import checked
 from nosync.sources.cleaning import Cleaning, cleaning_of
@@ -303,7 +304,7 @@ class Files:
         """Files that could not be read at all."""
         return len(slice.get("broken", {}))
 
-    def rejected(self, spark: SparkSession, slice: Slice, epoch: int) -> DataFrame:
+    def rejected(self, spark: SparkSession, slice: Slice, epoch: Epoch) -> DataFrame:
         """The rows of a slice that do not fit: raw text, reason, file."""
         broken = [(None, reason, shown(self.path / relative)) for relative, reason in slice.get("broken", {}).items()]
         found = spark.createDataFrame(broken, "raw string, reason string, file string")

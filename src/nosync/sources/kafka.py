@@ -26,7 +26,8 @@ from nosync.model import arguments
 from nosync.model.absent import connector
 from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid, Unavailable, Unreadable
-from nosync.model.source import Position, Shaped, Slice, Taken
+from nosync.model.identifiers import Epoch
+from nosync.model.source import Position, Shaped, Slice, Taken, rows_within
 from nosync.sources.kafka_records import PLACE, TYPES, Records
 from nosync.sources.kafka_start import Starting, offsets_in, starting_offsets, starts_at
 from nosync.sources.kafka_task import Range
@@ -172,7 +173,7 @@ class Kafka:
         return {"ranges": [[topic, number, end, end] for topic, found in sorted(offsets.items()) for number, end in sorted(found.items())]}
 
     def allow(self, weight: int | None) -> None:
-        self.allowed = None if weight is None else max(1, weight // BYTES)
+        self.allowed = rows_within(weight, BYTES)
 
     def available(self) -> Slice | None:
         with self._asking:
@@ -276,7 +277,7 @@ class Kafka:
     def rejects(self, slice: Slice) -> int:
         return 0
 
-    def rejected(self, spark: SparkSession, slice: Slice, epoch: int) -> DataFrame:
+    def rejected(self, spark: SparkSession, slice: Slice, epoch: Epoch) -> DataFrame:
         if self.values is None:
             return spark.createDataFrame([], f"{SCHEMA}, {DIFF} bigint")
         bad = self.records.frame(spark, self._ranges(slice), PLACE).where(F.col(UNREAD).isNotNull())

@@ -26,9 +26,10 @@ from pyspark.sql.types import (
 )
 
 from nosync.bridge.arrow import arrow_schema
+from nosync.bridge.columns import column_named
 from nosync.bridge.kept_plans import TooMany
 from nosync.model.columns import DIFF, FILE, POSITION, RAW, REASON
-from nosync.model.quoting import quoted
+from nosync.model.identifiers import Epoch
 from nosync.sources.kafka_task import READERS, KafkaTask, Range, Readers, shared
 from nosync.sources.kafka_values import Values, own, plain
 from nosync.sources.rejection import NO_VALUE, UNREAD, WHY
@@ -106,8 +107,8 @@ class Records:
     def declared(self) -> list[Column]:
         """The declared columns of rows that were parsed."""
         if self.values is None:
-            return [F.col(quoted(name)) for name in self.columns]
-        return [F.col(quoted(name)) for name in self.value.names] + [F.col(own(name)).alias(name) for name in self.columns]
+            return [column_named(name) for name in self.columns]
+        return [column_named(name) for name in self.value.names] + [F.col(own(name)).alias(name) for name in self.columns]
 
     def unread(self) -> Column:
         return F.lit(None).cast("string") if self.values is None else F.col(UNREAD)
@@ -122,7 +123,7 @@ class Records:
         gone, keys = self._gone()
         raw = F.when(~gone, self.unread())
         reason = F.when(raw.isNotNull(), F.lit(None).cast("string") if self.values is None else F.col(WHY))
-        held = {name: F.when(gone, key).otherwise(F.col(quoted(name))).alias(name) for name, key in keys.items()}
+        held = {name: F.when(gone, key).otherwise(column_named(name)).alias(name) for name, key in keys.items()}
         rows = [held.get(name, column) for name, column in zip((*self.value.names, *self.columns), self.declared())]
         order = [F.lit(0).cast("bigint"), F.col(named("partition")).cast("bigint"), F.col(named("offset"))]
         positions = [column.alias(name) for column, name in zip(order, POSITION, strict=True)]
@@ -142,14 +143,14 @@ class Records:
             keys = {self.key[0]: bare.try_cast(fields[0].dataType)}
         return reduce(and_, (key.isNotNull() for key in keys.values()), F.coalesce(F.col(WHY) == NO_VALUE, F.lit(False))), keys
 
-    def rejected(self, parsed: DataFrame, epoch: int) -> DataFrame:
+    def rejected(self, parsed: DataFrame, epoch: Epoch) -> DataFrame:
         """What is nothing of the schema: its text (of Avro, its bytes in hexadecimal digits), why, and its place."""
         number, diff = (F.lit(value).cast("bigint") for value in (epoch, 1))
         columns = {"raw": F.col(UNREAD), "reason": F.col(WHY), "file": place(own), "epoch": number, DIFF: diff}
         return parsed.select(*(column.alias(name) for name, column in columns.items()))
 
     def counts(self) -> list[Column]:
-        every = F.struct(*(F.col(quoted(column)) for column in self.value.names))
+        every = F.struct(*(column_named(column) for column in self.value.names))
         bad = [F.count(F.when(F.col(UNREAD).isNotNull(), every)).alias("rejected")] if self.values is not None else []
         return [F.count(F.lit(1)).alias("rows"), *bad]
 

@@ -12,7 +12,7 @@ from nosync.model.absent import connector
 from nosync.model.arguments import checked
 from nosync.model.columns import DIFF
 from nosync.model.errors import Invalid
-from nosync.model.source import Slice, Taken
+from nosync.model.source import Slice, Taken, rows_within
 
 BYTES = 16  # of a row
 
@@ -72,4 +72,4 @@ class Rate:
         return BYTES * self.rows(slice)
 
     def allow(self, weight: int | None) -> None:
-        self.allowed = None if weight is None else max(1, weight // BYTES)
+        self.allowed = rows_within(weight, BYTES)

@@ -10,9 +10,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from nosync.bridge.columns import column_named
 from nosync.bridge.frames import OBSERVED
 from nosync.model.columns import DIFF, FILE, POSITION, RAW, REASON
-from nosync.model.quoting import quoted
+from nosync.model.identifiers import Epoch
 from nosync.sources.csv_task import csv_frame, is_text, plain_csv
 from nosync.sources.options import literal
 from nosync.sources.plain_csv import PlainCsv
@@ -46,7 +47,7 @@ class Reading:
             rows = rows.where(F.col(UNREAD).isNull())
         return rows.select(*self._columns)
 
-    def rejected(self, spark: SparkSession, paths: Sequence[str], base: Path, epoch: int) -> DataFrame:
+    def rejected(self, spark: SparkSession, paths: Sequence[str], base: Path, epoch: Epoch) -> DataFrame:
         """Raw text, reason and file of the rows that do not fit."""
         scanned = self._scan(spark, paths, base).withColumn(FILE, F.col(FILE_PATH))
         bad = scanned.observe(f"{self._observation}.rejected.{epoch}", *self._observed_counts).where(F.col(UNREAD).isNotNull())
@@ -72,7 +73,7 @@ class Reading:
 
     @cached_property
     def _columns(self) -> list[Column]:
-        return [*(F.col(quoted(column)) for column in self.schema.names), F.lit(1).cast("bigint").alias(DIFF)]
+        return [*(column_named(column) for column in self.schema.names), F.lit(1).cast("bigint").alias(DIFF)]
 
     @cached_property
     def _observed_counts(self) -> list[Column]:
@@ -80,7 +81,7 @@ class Reading:
         would be good to a query that does not use it."""
         if self.format not in TEXTUAL:
             return [F.count(F.lit(1)).alias("rows")]
-        every = F.struct(*(F.col(quoted(column)) for column in self.schema.names))
+        every = F.struct(*(column_named(column) for column in self.schema.names))
         return [F.count(F.lit(1)).alias("rows"), F.count(F.when(F.col(UNREAD).isNotNull(), every)).alias("rejected")]
 
     @property

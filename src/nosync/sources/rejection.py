@@ -7,8 +7,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from nosync.bridge.columns import column_named
 from nosync.model.columns import RAW, REASON
-from nosync.model.quoting import quoted
 
 UNREAD = "_nosync_raw"  # what Spark could not read
 WHY = "_nosync_why"  # for what reason, where that is known at once
@@ -28,7 +28,7 @@ def reasons(format: str, schema: StructType, options: dict[str, Any]) -> Column:
         whole = f"expected {len(schema)} columns"
     wrong = [
         F.when(
-            words[column.name].isNotNull() & F.col(quoted(column.name)).isNull(),
+            words[column.name].isNotNull() & column_named(column.name).isNull(),
             F.concat(F.lit(f'{column.name}: "'), words[column.name], F.lit(f'" is no {column.dataType.simpleString()}')),
         )
         for column in schema.fields
@@ -39,7 +39,7 @@ def reasons(format: str, schema: StructType, options: dict[str, Any]) -> Column:
 
 def refused(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     """What a ledger refused, in the form of rejected rows."""
-    row = F.to_json(F.struct(*(F.col(quoted(column)) for column in columns)))
+    row = F.to_json(F.struct(*(column_named(column) for column in columns)))
     rows = rows.where(f"{REASON} is not null").withColumn(RAW, F.coalesce(RAW, row))
     return rows.select(*(F.col(f"_{name}").alias(name) for name in ("raw", "reason", "file", "epoch")))
 

@@ -22,9 +22,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from nosync.bridge.arrow import arrow_schema
+from nosync.bridge.columns import column_named
 from nosync.model.columns import DIFF
 from nosync.model.errors import Conflict, Unavailable
-from nosync.model.quoting import quoted
 from nosync.model.source import Slice, Taken
 from nosync.sources.footers import footer_of
 from nosync.sources.listing import Entry, facts, new_entries
@@ -169,7 +169,7 @@ class WatchedFiles:
 
     def _scan(self, spark: SparkSession, base: Path, paths: list[str]) -> DataFrame:
         reader = spark.read.format(self.format).options(**self._settings).schema(self.schema).option("basePath", str(base))
-        return reader.load([literal(path) for path in paths]).select(*(F.col(quoted(name)) for name in self.schema.names))
+        return reader.load([literal(path) for path in paths]).select(*(column_named(name) for name in self.schema.names))
 
     @cached_property
     def _settings(self) -> dict[str, str]:

@@ -28,6 +28,7 @@ from nosync.history.home import open as open_home
 from nosync.history.stored_view import StoredView
 from nosync.model.errors import Invalid
 from nosync.model.hash_range import HashRange
+from nosync.model.identifiers import NO_EPOCH, Epoch
 
 NAME = "nosync"
 
@@ -60,7 +61,7 @@ class ReadPartition(InputPartition):
     """One piece of a view, one key of it, or one step of its changes."""
 
     wanted: Wanted
-    epoch: int = 0
+    epoch: Epoch = NO_EPOCH
     piece: HashRange | None = None
     first: bool = False
     key: tuple[tuple[str, Any], ...] = ()
@@ -165,7 +166,7 @@ def read_part(part: ReadPartition) -> Iterator[pa.RecordBatch]:
 
 
 @lru_cache(maxsize=4)
-def _opened(home: str, epoch: int) -> Home:
+def _opened(home: str, epoch: Epoch) -> Home:
     """Kept by a worker for other parts of the same query."""
     return open_home(home)
 

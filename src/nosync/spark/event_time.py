@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from nosync.bridge.frames import OBSERVED, microseconds_of
 from nosync.model.columns import DIFF
+from nosync.model.identifiers import TraceName
 
 NEVER = -(1 << 63)
 Observed = Mapping[str, Mapping[str, int]]
@@ -44,6 +45,7 @@ def seen_times(found: Observed) -> dict[str, int]:
     return {name: time for name, time in times.items() if time > NEVER}
 
 
-def late_counts(found: Observed) -> dict[str, int]:
-    """Late rows by operator."""
-    return {name.removeprefix("late:"): counts["late"] for name, counts in found.items() if name.startswith("late:") and counts["late"]}
+def late_counts(found: Observed) -> dict[TraceName, int]:
+    """Late rows by trace."""
+    late = {name.removeprefix("late:"): counts["late"] for name, counts in found.items() if name.startswith("late:")}
+    return {TraceName(trace): count for trace, count in late.items() if count}

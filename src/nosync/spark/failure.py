@@ -10,7 +10,7 @@ import pyspark
 
 from nosync.bridge.errors import CODES, all_messages, root_message
 from nosync.model.errors import Corrupt, Failed, NosyncError, Unavailable, Unreadable
-from nosync.model.identifiers import Epoch
+from nosync.model.identifiers import Epoch, TraceName
 from nosync.recovery.suspicion import START_AGAIN
 
 TRACEBACK = re.compile(r"Traceback \(most recent call last\):.*", re.DOTALL)
@@ -41,7 +41,7 @@ class Job:
 
     first: Epoch
     last: Epoch
-    traces: tuple[str, ...] = ()
+    traces: tuple[TraceName, ...] = ()
 
     def __str__(self) -> str:
         epochs = f"epoch {self.last}" if self.first == self.last else f"epochs {self.first} to {self.last}"

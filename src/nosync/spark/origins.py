@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from nosync.bridge.catalyst import AttributeIdentity, Catalyst, Java, children, items, kind
+from nosync.bridge.columns import column_named
 from nosync.bridge.frames import analyzed, optimized_as_stream
 from nosync.graph.nodes import Node, SourceNode, ViewNode
 from nosync.graph.walk import upstream
 from nosync.model.columns import DIFF
-from nosync.model.quoting import quoted
 
 THROUGH = ("Filter", "Project")
 
@@ -31,7 +31,7 @@ class Origin:
 
     def of(self, catalyst: Catalyst, rows: DataFrame) -> DataFrame:
         """Those of the rows of a slice that could have had a part."""
-        below = analyzed(rows.select([*(F.col(quoted(attribute.name())) for attribute in self.attributes), F.col(DIFF)]))
+        below = analyzed(rows.select([*(column_named(attribute.name()) for attribute in self.attributes), F.col(DIFF)]))
         columns = items(below.output())
         targets = [*map(AttributeIdentity.of, self.attributes), AttributeIdentity(DIFF, catalyst.new_id(), columns[-1].qualifier())]
         plan = catalyst.renamed(columns, targets, below)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from nosync.model.errors import Invalid
+from nosync.model.identifiers import Epoch
 
 Way = Literal["narrow", "wide"]
 SETTING = "spark.nosync.way"
@@ -34,7 +35,7 @@ class Ways:
         if self.pinned not in ("", "narrow", "wide", "mixed"):
             raise Invalid(f'{SETTING} is "{self.pinned}"', hint='It is "narrow", "wide" or "mixed" (in turn). Unset, each epoch chooses.')
 
-    def choose(self, epoch: int, rows: int | None, direct: Callable[[], bool] = lambda: False) -> Way:
+    def choose(self, epoch: Epoch, rows: int | None, direct: Callable[[], bool] = lambda: False) -> Way:
         """For an epoch with so many rows of input; None where nobody knows. `direct`: whether a wide one's tasks may read it themselves,
         asked only where it matters.
         """
