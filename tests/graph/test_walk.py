@@ -11,7 +11,7 @@ from nosync.graph.nodes import Node, SourceNode, ViewNode
 from nosync.graph.operators import Operator
 from nosync.graph.templates import Branch, Hole, Template
 from nosync.graph.traces import computed_from, feeders, wanted_ends
-from nosync.graph.walk import behind_views, longest_way, reads_rejects, stateful, timeless, upstream
+from nosync.graph.walk import behind_views, follows_from_input, longest_way, reads_rejects, stateful, upstream
 
 HEIGHT = 30
 NO_COLUMNS = StructType([])
@@ -62,7 +62,9 @@ def visits(monkeypatch: pytest.MonkeyPatch) -> list[Node]:
 
 
 @pytest.mark.parametrize("stacked", [self_joins, self_unions])
-@pytest.mark.parametrize("question", [reads_rejects, stateful, timeless, computed_from, lambda node: longest_way([node], lambda _: True)])
+@pytest.mark.parametrize(
+    "question", [reads_rejects, stateful, follows_from_input, computed_from, lambda node: longest_way([node], lambda _: True)]
+)
 def test_a_question_about_stacked_self_joins_visits_each_node_once(
     visits: list[Node], question: Callable[[Node], object], stacked: Callable[[Node], list[Node]]
 ) -> None:
@@ -84,7 +86,7 @@ def test_a_graph_that_comes_back_to_itself_is_walked_to_an_end() -> None:
     second = view("second", first)
     first.body = over(source(), second)
     assert {node.name for node in upstream([second])} == {"first", "second", "s"}
-    assert not reads_rejects(second) and not stateful(second) and timeless(second)
+    assert not reads_rejects(second) and not stateful(second) and follows_from_input(second)
     assert longest_way([second], lambda node: isinstance(node, ViewNode)) == 2
 
 

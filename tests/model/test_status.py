@@ -2,13 +2,14 @@
 
 import os
 import socket
+import subprocess
 from dataclasses import replace
 
 import pytest
 
 from nosync.model import run
 from nosync.model.footprint import Footprint
-from nosync.model.run import has_ended, this_boot
+from nosync.model.run import process_has_ended, this_boot
 from nosync.model.safety import Problem, Standing
 from nosync.model.sizes import size_of
 from nosync.model.status import Live, Recovery, Trouble
@@ -52,9 +53,15 @@ def test_a_part_of_few_bytes_is_reported_in_bytes() -> None:
 
 def test_a_process_that_is_gone_has_ended() -> None:
     here, boot = socket.gethostname(), this_boot()
-    assert not has_ended(os.getpid(), here, boot)
-    assert has_ended(os.getpid(), here, "before the restart")
-    assert not has_ended(os.getpid(), "another host", "whatever")
+    assert not process_has_ended(os.getpid(), here, boot)
+    assert process_has_ended(os.getpid(), here, "before the restart")
+    assert not process_has_ended(os.getpid(), "another host", "whatever")
+    child = subprocess.Popen(["true"])
+    try:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and nobody has asked after it
+        assert process_has_ended(child.pid, here, boot)
+    finally:
+        child.wait()
 
 
 def test_without_proc_no_two_processes_share_a_boot(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
@@ -64,5 +71,5 @@ def test_without_proc_no_two_processes_share_a_boot(monkeypatch: pytest.MonkeyPa
     mine = this_boot()
     run._boot_elsewhere.cache_clear()  # as another process would find it
     assert mine != this_boot() and mine != socket.gethostname()
-    assert not has_ended(os.getpid(), socket.gethostname(), mine)
+    assert not process_has_ended(os.getpid(), socket.gethostname(), mine)
     run._boot_elsewhere.cache_clear()

@@ -17,10 +17,10 @@ from nosync.model.errors import Unavailable
 from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
 from nosync.model.places import to_ask
+from nosync.model.processes import is_running
 from nosync.peers.client import CLIENTS, fetch, tell
 from nosync.peers.home import HomeServer
 from nosync.peers.host import LayerHost, Worker, home_host
-from nosync.peers.processes import is_running
 from nosync.peers.server import MOST_TRANSFERS, LayerServer
 from nosync.peers.serving import Order, is_own_folder
 from nosync.peers.tidying import lying

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from nosync.model.errors import Conflict, Corrupt, Unavailable
 
+from .rot import spoiled
 from .tasks import Lock
 from .world import FILLS, World
 
@@ -276,7 +277,7 @@ class Cache:
             content: bytes | None = file.content
             if not file.content_synced and chance.random() < 0.6:
                 whole = file.content[: chance.randrange(len(file.content) + 1)]
-                content = whole if chance.random() < 0.5 else whole.ljust(len(file.content), b"\0")
+                content = whole if chance.random() < 0.5 else spoiled(whole, file.content)
             if not file.name_synced and chance.random() < 0.6:
                 content = file.before
             if content is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from .places import Host
 
@@ -23,4 +24,14 @@ def rot(history: History, host: Host) -> None:
     if chance.random() < 0.5:
         del files[name]
     else:
-        files[name].content = bytes(len(files[name].content))
+        files[name].content = spoiled(b"", files[name].content)
+
+
+def spoiled(written: bytes, content: bytes) -> bytes:
+    """Of its length, with other bytes behind what was written: zeros, or what the disk had there before, or all of it but one bit."""
+    rest, kind = content[len(written) :], crc32(content) % 3
+    if kind == 0:
+        return written + bytes(len(rest))
+    if kind == 1:
+        return written + bytes(byte ^ 0x5A for byte in rest)
+    return written + rest[:-1] + bytes(byte ^ 1 for byte in rest[-1:])

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from nosync.kernels.families import BEST, UNKNOWN
 from nosync.model.errors import Corrupt
 from nosync.model.hash_range import ALL_HASHES
 from nosync.model.layers import LayerInfo
@@ -236,6 +237,8 @@ def test_bits_are_views_of_the_values_and_absent_for_nulls() -> None:
 def test_only_sums_are_zero_when_missing() -> None:
     assert is_additive(pa.field("sum0.-1", pa.int64())) and is_additive(pa.field("n", pa.int64()))
     assert not is_additive(pa.field("min0", pa.int64())) and not is_additive(pa.field("sum0", pa.float64()))
+    assert not any(is_additive(pa.field(f"{kind}0{mark}", pa.int64())) for kind in (*BEST, "value") for mark in ("", UNKNOWN))
+    assert is_additive(pa.field("origin0", pa.int64()))
 
 
 def test_the_hashes_by_which_blocks_are_skipped_are_compared_when_a_layer_is_opened(tmp_path: Path) -> None:

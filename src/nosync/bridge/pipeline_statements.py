@@ -152,7 +152,7 @@ def column_of(value: Column) -> Column:
     return F.col(str(text)) if text is not None else F.expr(str(inner._expr))
 
 
-def name_of(value: Column) -> str:
+def column_name_of(value: Column) -> str:
     """The name of a column that is no more than that."""
     inner = _of_connect(value)
     text = getattr(inner, "_unparsed_identifier", None)

@@ -69,11 +69,11 @@ def main() -> None:
     nosync watch state/shop spend             the same, live
     nosync pipelines run                      update the tables of a project of Declarative Pipelines
 
-    All but `run`, `import`, `pipelines` and `explain FLOW.py` need no Spark, and disturb no run.
+    All but `run`, `import`, `pipelines` and `explain FLOW.py` start no Spark, and none disturbs a run.
     """
 
 
-READING = (status, show, watch, list_homes, explain, fsck, du, sql)
-CHANGING = (run, import_checkpoint, skip, rescale, keep, pin, compact, pipelines, completion, warm)
-for command in (*READING, *CHANGING):
+LOOKING = (status, show, watch, list_homes, explain, fsck, du, sql)
+DOING = (run, import_checkpoint, skip, rescale, keep, pin, compact, pipelines, completion, warm)
+for command in (*LOOKING, *DOING):
     main.add_command(command)

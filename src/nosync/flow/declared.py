@@ -8,7 +8,7 @@ from pyspark.sql.types import StructType
 from nosync.bridge.frames import declared_schema
 from nosync.compile.compiler import Compiler
 from nosync.compile.ledger import ledger
-from nosync.flow.event_time import with_event_time
+from nosync.flow.event_time import schema_in_time
 from nosync.graph.nodes import SourceNode
 from nosync.model.bound import BoundSource
 from nosync.model.columns import REASON
@@ -33,7 +33,7 @@ def of_rows(
     compiler: Compiler, name: str, found: BoundSource, given: StructType, watermark: Watermark, stamp: str | None
 ) -> DeclaredSource:
     """A source whose rows count as they are."""
-    schema, delay = with_event_time(name, given, watermark, stamp)
+    schema, delay = schema_in_time(name, given, watermark, stamp)
     node = SourceNode(name, schema, found.append_only, time=watermark[0] if watermark else None, delay=delay, stamp=stamp)
     compiler.graph.sources[name] = node
     frame = compiler.placeholder(schema, node)
@@ -53,7 +53,7 @@ def of_changes(compiler: Compiler, spark: SparkSession, source: ChangeLog, water
     if stamp is not None:
         hint = "Stamp a source that only adds rows, or pass checked=False."
         raise Invalid(f'source "{name}" carries changes: stamp="{stamp}" is not possible', hint)
-    columns, delay = with_event_time(name, source.columns, watermark, None)
+    columns, delay = schema_in_time(name, source.columns, watermark, None)
     node = SourceNode(name, source.schema(spark), append_only=False, time=watermark[0] if watermark else None, delay=delay)
     rows = ledger(compiler, node, source.columns, source.key)
     compiler.graph.sources[name] = node

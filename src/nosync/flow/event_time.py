@@ -7,7 +7,7 @@ from nosync.model.duration import microseconds
 from nosync.model.errors import Invalid
 
 
-def with_event_time(
+def schema_in_time(
     source: str, schema: StructType, watermark: tuple[str, str] | None, stamp: str | None
 ) -> tuple[StructType, int | None]:
     """The schema with the stamp's column and the event time marked, and the delay in microseconds."""

@@ -24,13 +24,14 @@ def needed_of(node: Node) -> tuple[TraceName, ...]:
     return (node.record,) if isinstance(node, Operator) and node.record is not None else traces_of(node)
 
 
-def is_recorded(node: Node) -> bool:
+def keeps_its_output(node: Node) -> bool:
+    """Whether what the node has put out is in a trace, because nobody could compute it again."""
     return isinstance(node, Operator) and node.record is not None
 
 
 def computed_from(node: Node) -> list[Node]:
     """The node and all that it is computed from, up to what is recorded."""
-    return list(upstream([node], lambda one: inputs(one) if one is node or not is_recorded(one) else []))
+    return list(upstream([node], lambda one: inputs(one) if one is node or not keeps_its_output(one) else []))
 
 
 def stateful_nodes(graph: Graph) -> list[Node]:

@@ -66,7 +66,7 @@ def stateful(node: Node) -> bool:
     return any(isinstance(one, Operator) for one in behind_views([node]))
 
 
-def timeless(node: Node) -> bool:
+def follows_from_input(node: Node) -> bool:
     """Whether the node's change follows from the input alone: no state, no event time of the epochs before."""
     return all(isinstance(one, SourceNode) or (isinstance(one, ViewNode) and is_plain(one.body.piece)) for one in upstream([node]))
 

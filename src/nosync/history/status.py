@@ -14,7 +14,7 @@ from nosync.model.ladder import ladder_of
 from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.policies.table import policy_named
 from nosync.model.retention import FIRST, pin_holds
-from nosync.model.run import has_ended
+from nosync.model.run import process_has_ended
 from nosync.model.safety import Standing
 from nosync.model.status import Live, Status
 from nosync.model.store import Disk, Store
@@ -33,7 +33,7 @@ def read_live(store: Store, image: Image) -> Live:
         return Live("", "starting", "Starting")
     if said is None or said.run != started.run:
         said = Live(started.run, "starting", "Starting")
-    if said.phase not in ENDED and has_ended(started.process, started.host, started.boot):
+    if said.phase not in ENDED and process_has_ended(started.process, started.host, started.boot):
         words = f"Interrupted: process {started.process} on {started.host} ended without stopping"
         return replace(said, phase="interrupted", message=words, recovery=None, footprint=None)
     return said

@@ -87,7 +87,7 @@ class Roller:
     def _forget(self, rollup: Rollup, inside: list[str]) -> None:
         for store in (self.disk, self.remote):
             if store is not None:
-                for name in [*rolled(store, rollup.number), *inside]:
+                for name in [*covered_by_rollup(store, rollup.number), *inside]:
                     store.delete(name)
         with self.journal.lock:
             self.journal.base = rollup.number
@@ -95,7 +95,7 @@ class Roller:
             self.journal.image.forget_past(rollup.image.epoch + 1)
 
 
-def rolled(store: Store, number: RecordNumber) -> list[str]:
+def covered_by_rollup(store: Store, number: RecordNumber) -> list[str]:
     """Objects all of whose records are in a roll-up at `number`, oldest first. The last object is left: nobody knows where it ends."""
     names = sorted(own(store.sizes(RECORDS)))
     return [name for name, after in pairwise(names) if numbers_in(after)[0] <= number + 1]

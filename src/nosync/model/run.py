@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from nosync.model.processes import is_running
+
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 BOOT_ELSEWHERE = ("sysctl", "-n", "kern.bootsessionuuid")  # macOS
 UNKNOWN = "unknown"
@@ -63,19 +65,13 @@ def is_own(name: str) -> bool:
     return name.startswith(_PROCESS)
 
 
-def has_ended(process: int, host: str, boot: str) -> bool:
+def process_has_ended(process: int, host: str, boot: str) -> bool:
     """Whether a process is certainly no more. Of other hosts nothing is known."""
     if host != socket.gethostname():
         return False
     if boot != this_boot() and not boot.startswith(UNKNOWN):
         return True
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        return False  # it is another user's
-    return False
+    return not is_running(process)
 
 
 def generation_of(run: str) -> int:

@@ -28,7 +28,7 @@ from pyarrow import flight
 from nosync.journal.names import LAYER, LAYERS, LEFT_RECEIPTS, RECEIPTS
 from nosync.model.errors import MALFORMED
 from nosync.model.places import Tls
-from nosync.peers.processes import is_running
+from nosync.model.processes import is_running
 from nosync.peers.serving import Order, announce, is_own_folder
 from nosync.peers.tidying import lying, mark_spare, to_delete
 from nosync.state.private import make_folder, open_private

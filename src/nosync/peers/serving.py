@@ -21,7 +21,7 @@ from typing import Any
 
 from nosync.model.errors import MALFORMED, Unavailable
 from nosync.model.places import Place, Tls, address_of, is_place
-from nosync.peers.processes import is_running
+from nosync.model.processes import is_running
 from nosync.state.private import make_folder, open_private
 from nosync.tiers.background import close_pipes, spawn
 

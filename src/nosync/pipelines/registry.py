@@ -10,7 +10,7 @@ from pyspark.pipelines.output import MaterializedView, Output, Sink, StreamingTa
 from pyspark.pipelines.source_code_location import SourceCodeLocation
 from pyspark.sql import SparkSession
 
-from nosync.bridge.pipeline_statements import column_of, name_of
+from nosync.bridge.pipeline_statements import column_name_of, column_of
 from nosync.bridge.relations import name_parts
 from nosync.model.errors import Invalid
 from nosync.pipelines.definitions import Capture, Dataset, Key, Kind, Project, Query
@@ -73,7 +73,7 @@ class Registry(GraphElementRegistry):
                 sequence=column_of(flow.sequence_by),
                 deletes=None if flow.apply_as_deletes is None else column_of(flow.apply_as_deletes),
                 history=str(flow.stored_as_scd_type) == "2",
-                **{name: tuple(map(name_of, columns or ())) for name, columns in names.items()},
+                **{name: tuple(map(column_name_of, columns or ())) for name, columns in names.items()},
             )
         )
 

@@ -1,8 +1,8 @@
 """What to do after a failure. Pure: the journal's image and a survey in, a plan out.
 
 Promise: carrying out the plan makes every trace's state as of `epoch` readable from the home, and every output that a sink has yet to get.
-Nothing is recomputed that some tier still has. An epoch is given up only when a failure took its input before any tier had it; then the one
-before is next.
+Nothing is recomputed that some tier still has. An epoch is given up only when a failure took its input before any tier had it, or
+state that nobody can compute again before it was safe; then the one before is next.
 
 After rescalings a trace is looked at piece by piece (see `state.cover`), and a layer stands, with the range of the piece, in each that it
 has a part in. What was lost is recomputed for all hashes that it had, whichever shards these are in today.

@@ -22,7 +22,7 @@ from nosync.runtime.listening import Listeners
 from nosync.runtime.opener import Opener
 from nosync.runtime.pacing import Pacing
 from nosync.runtime.reporting import Reporter, ended
-from nosync.runtime.starting import Starting, facts_of
+from nosync.runtime.starting import Starting, started_facts
 from nosync.runtime.stepping import Stepping
 from nosync.runtime.takeover import taken_over
 from nosync.runtime.trigger import Trigger
@@ -193,7 +193,7 @@ class Loop:
             self.stepping, self.tending, self.opener = stepping, tending, opener
             self.phase, self.recovery = "running", None
             self.changed.notify_all()
-        self._tell("started", facts=facts_of(self.starting, time.monotonic() - self.begun_at))
+        self._tell("started", facts=started_facts(self.starting, time.monotonic() - self.begun_at))
         return stepping, opener
 
     def _report(self, recovery: Recovery) -> None:

@@ -13,7 +13,7 @@ from nosync.graph.operators import Operator
 from nosync.graph.part import without
 from nosync.graph.picture import boxes_of
 from nosync.graph.timed import timed_traces
-from nosync.graph.traces import computed_from, feeders, is_recorded, records, stepwise, traces_of, unrepeatable
+from nosync.graph.traces import computed_from, feeders, keeps_its_output, records, stepwise, traces_of, unrepeatable
 from nosync.graph.walk import behind_views, inputs, reads_past
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Declared
@@ -109,7 +109,7 @@ class Program:
             frozenset(node.name for node in upstream_of_them if isinstance(node, SourceNode)), sinks,
             bool({trace for node in upstream_of_them for trace in traces_of(node)} & set(self._stepwise())) or bool(old.origin),
             doubts={name_of(node): reason for node in fresh if (reason := _doubt(node, fresh))},
-            recorded=tuple(node.name for node in upstream_of_them if isinstance(node, Operator) and is_recorded(node)),
+            recorded=tuple(node.name for node in upstream_of_them if isinstance(node, Operator) and keeps_its_output(node)),
             bare=tuple(name_of(node) for node in fresh if old.origin and reads_past(node, old.imported)),
         )  # fmt: skip
 
@@ -140,7 +140,7 @@ class Program:
         return promises
 
     def _promise(self, name: str, bound: BoundSink) -> Promise:
-        unsure = [one.name for one in computed_from(self.graph.sinks[name]) if is_recorded(one)]
+        unsure = [one.name for one in computed_from(self.graph.sinks[name]) if keeps_its_output(one)]
         return self.policy.promise(bound.sink.promise, bound.release, unsure)
 
     def _stepwise(self) -> list[TraceName]:

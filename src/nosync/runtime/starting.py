@@ -265,7 +265,7 @@ class Starting:
         return done
 
 
-def facts_of(starting: Starting, seconds: float) -> dict[str, Any]:
+def started_facts(starting: Starting, seconds: float) -> dict[str, Any]:
     """What a run says of itself when it is ready."""
     program, declared = starting.program, starting.image.declared
     counts = {"sources": len(program.sources), "views": len(program.graph.views), "sinks": len(program.sinks)}

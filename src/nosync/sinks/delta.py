@@ -125,8 +125,8 @@ class DeltaTarget:
     def ranges(self, path: str) -> Mapping[str, tuple[Any, Any]]:
         return self._files.ranges(path)
 
-    def identities(self, path: str, columns: Sequence[str]) -> pa.Array:
-        return self._files.identities(path, columns)
+    def row_ids(self, path: str, columns: Sequence[str]) -> pa.Array:
+        return self._files.row_ids(path, columns)
 
     def rows(self, path: str) -> pa.Table:
         return self._files.rows(path)

@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 from nosync.clients.delta import Lake
 from nosync.model.extras import needed
 from nosync.model.identifiers import Epoch
-from nosync.sinks.identity_cache import IdentityCache
 from nosync.sinks.lake import FACTOR
-from nosync.sinks.replacing import canonical, identities
+from nosync.sinks.replacing import canonical, row_ids
+from nosync.sinks.row_id_cache import RowIdCache
 from nosync.sinks.rows import NULL
 
 UNSAFE = re.compile(r"[^\w.-]", re.ASCII)  # what the names of folders leave out: readers go by the log
@@ -37,7 +37,7 @@ class DeltaFiles:
     def __init__(self, lake: Lake, schema: pa.Schema, partition_by: Sequence[str], file_bytes: int) -> None:
         self.lake, self.schema, self.partition_by, self.file_bytes = lake, schema, tuple(partition_by), file_bytes
         self.live: dict[str, dict[str, Any]] = {}
-        self._identities = IdentityCache()
+        self._row_ids = RowIdCache()
 
     def look(self) -> None:
         """By path, as the log writes it: size, values of the partition and what the statistics say, of all files of the loaded version."""
@@ -63,8 +63,8 @@ class DeltaFiles:
         found = {name: (file.get(f"min.{name}"), file.get(f"max.{name}")) for name in self.schema.names}
         return {name: ends for name, ends in found.items() if None not in ends}
 
-    def identities(self, path: str, columns: Sequence[str]) -> pa.Array:
-        return self._identities.get(path, lambda: identities(self.rows(path, columns), columns))
+    def row_ids(self, path: str, columns: Sequence[str]) -> pa.Array:
+        return self._row_ids.get(path, lambda: row_ids(self.rows(path, columns), columns))
 
     def write(self, epoch: Epoch, rows: pa.Table) -> list[Any]:
         """Writes rows into files of a sane size; their actions for the log. On this machine, files are on the disk when this returns."""

@@ -19,9 +19,9 @@ from nosync.model.arguments import checked
 from nosync.model.errors import Failed, Invalid, Unavailable
 from nosync.model.identifiers import NO_EPOCH, Epoch
 from nosync.model.sink import Identity
-from nosync.sinks.identity_cache import IdentityCache
 from nosync.sinks.lake import FILE_BYTES, FOLD_AFTER, LakeSink, TableMode, checked_mode, checked_pace, names
-from nosync.sinks.replacing import identities
+from nosync.sinks.replacing import row_ids
+from nosync.sinks.row_id_cache import RowIdCache
 
 
 @checked(partition_by="Pass partitionBy=.", outputMode='Pass mode="state", "changes" or "append".', uri="Pass catalog= and table=.")
@@ -60,7 +60,7 @@ class IcebergTarget:
         self.schema = pa.schema([])
         self.file_bytes = FILE_BYTES
         self._files: dict[str, Any] = {}
-        self._identities = IdentityCache()
+        self._row_ids = RowIdCache()
 
     def stored(self, schema: pa.Schema) -> pa.Schema:
         """There are no whole numbers of one or two bytes."""
@@ -127,8 +127,8 @@ class IcebergTarget:
             if number in file.lower_bounds and number in file.upper_bounds
         }
 
-    def identities(self, path: str, columns: Sequence[str]) -> pa.Array:
-        return self._identities.get(path, lambda: identities(self._read(path, columns), columns))
+    def row_ids(self, path: str, columns: Sequence[str]) -> pa.Array:
+        return self._row_ids.get(path, lambda: row_ids(self._read(path, columns), columns))
 
     def rows(self, path: str) -> pa.Table:
         return self._read(path)

@@ -67,7 +67,7 @@ class Table(Protocol):
     def ranges(self, path: str) -> Mapping[str, tuple[Any, Any]]:
         """The least and greatest values of its columns, where they are known."""
 
-    def identities(self, path: str, columns: Sequence[str]) -> pa.Array: ...
+    def row_ids(self, path: str, columns: Sequence[str]) -> pa.Array: ...
 
     def rows(self, path: str) -> pa.Table: ...
 
@@ -254,7 +254,7 @@ class LakeSink:
         for path, count in self.table.live().items() if not leaving.none else ():
             if not leaving.may_be_within(self.table.ranges(path)):
                 continue
-            going = leaving.among(self.table.identities(path, leaving.columns))
+            going = leaving.positions_in(self.table.row_ids(path, leaving.columns))
             if not len(going):
                 continue
             removed.append(path)

@@ -24,7 +24,7 @@ from nosync.model.errors import Failed, Invalid, Refused, Unavailable
 from nosync.model.identifiers import Epoch
 from nosync.model.run import generation_of
 from nosync.model.sink import Changes, Identity, Promise, overtaken
-from nosync.sinks.postgres_rows import COPY_OPTIONS, among, as_csv, column_type
+from nosync.sinks.postgres_rows import COPY_OPTIONS, as_csv, column_type, has_key_in
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
@@ -207,13 +207,13 @@ class PostgresTable:
             self._copy(cursor, full_name(self.table), rows if pc.max(counts).as_py() == 1 else rows.take(_repeated(counts)))
             return
         keys = removed.select(list(self.key))
-        self._delete(cursor, keys.filter(pa.array(~among(keys, added, self.key))))
+        self._delete(cursor, keys.filter(pa.array(~has_key_in(keys, added, self.key))))
         if not added.num_rows:
             return
         if len(added.group_by(list(self.key)).aggregate([])) != added.num_rows:
             words = f"{self.what}: key=[{', '.join(self.key)}] does not tell the rows of the query's result apart"
             raise Failed(words, hint="Name all columns that make a row its own.")
-        replacing = among(added, keys, self.key)
+        replacing = has_key_in(added, keys, self.key)
         if not replacing.all() and self._add(cursor, added.filter(pa.array(~replacing))):
             added = added.filter(pa.array(replacing))
         if added.num_rows:

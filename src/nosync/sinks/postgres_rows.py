@@ -57,7 +57,7 @@ def _written(column: pa.Array) -> pa.Array:
     return column
 
 
-def among(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> np.ndarray:
+def has_key_in(rows: pa.Table, others: pa.Table, key: Sequence[str]) -> np.ndarray:
     """Of which rows the others have the key. A key with a null is in none."""
     found = np.zeros(rows.num_rows, bool)
     if rows.num_rows and others.num_rows:

@@ -20,7 +20,7 @@ from nosync.state.canonical import canonical_bytes
 Rows = npt.NDArray[np.int64]
 
 
-def identities(rows: pa.Table, columns: Sequence[str]) -> pa.Array:
+def row_ids(rows: pa.Table, columns: Sequence[str]) -> pa.Array:
     """What each row is known by: one plain column as it is, which is quicker, else its canonical bytes."""
     if len(columns) == 1 and _is_plain(rows.schema.field(columns[0]).type):
         return _whole(rows.column(columns[0]))
@@ -47,7 +47,7 @@ class Leaving:
         self.columns = tuple(key) or tuple(name for name in changes.column_names if name not in (DIFF, EPOCH))
         self.what, self.keyed = what, bool(key)
         diff = changes.column(DIFF).to_numpy()
-        ids = identities(changes, self.columns)
+        ids = row_ids(changes, self.columns)
         self.values = {name: pc.unique(changes.column(name)).sort() for name in self.columns if _ranged(changes.column(name))}
         if self.keyed:
             _check_distinct(ids.filter(pa.array(diff > 0)), diff[diff > 0], key, what)
@@ -71,7 +71,7 @@ class Leaving:
         place = bisect_left(values, low, key=lambda value: value.as_py())
         return place < len(values) and bool(values[place].as_py() <= high)
 
-    def among(self, ids: pa.Array) -> Rows:
+    def positions_in(self, ids: pa.Array) -> Rows:
         """Where the rows stand that go, of one file. Each file is asked once."""
         found = pc.index_in(ids, value_set=self.ids)
         places = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
@@ -103,7 +103,7 @@ def arriving(changes: pa.Table, key: Sequence[str]) -> pa.Table:
     if key:
         return added(changes.filter(pc.greater(changes.column(DIFF), 0)))
     columns = [name for name in changes.column_names if name != DIFF]
-    ids = identities(changes, columns)
+    ids = row_ids(changes, columns)
     numbered = pa.table({"id": ids, "n": changes.column(DIFF), "at": np.arange(changes.num_rows)})
     summed = numbered.group_by("id", use_threads=False).aggregate([("n", "sum"), ("at", "min")])
     kept = summed.filter(pc.greater(summed.column("n_sum"), 0))

@@ -18,7 +18,7 @@ from nosync.graph.nodes import Node, SourceNode, ViewNode
 from nosync.graph.operators import GatheredNode, Operator
 from nosync.graph.templates import Branch, Hole, Piece
 from nosync.graph.traces import traces_of, wanted_ends
-from nosync.graph.walk import behind_views, inputs, read_by, stateful, timeless, up_to, upstream
+from nosync.graph.walk import behind_views, follows_from_input, inputs, read_by, stateful, up_to, upstream
 from nosync.model.columns import DIFF, GHOST, HASH, ROW
 from nosync.model.engine import CoversOf, Targets
 from nosync.model.hash_range import HashRange
@@ -78,7 +78,7 @@ class EpochJob:
                 self.plan(source)
         ends = self._ends(of_rejects=False)
         for node in ends:
-            if isinstance(node, ViewNode) and id(node) not in self.kept and timeless(node):
+            if isinstance(node, ViewNode) and id(node) not in self.kept and follows_from_input(node):
                 self.kept[id(node)] = self._retain(node)
         if len(ends) == len(self.kept) == 1:
             plan_now(self.kept[id(ends[0])])

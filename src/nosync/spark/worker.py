@@ -9,7 +9,7 @@ from functools import cache
 
 from pyspark import TaskContext
 
-from nosync.spark.closed_pipes import ignore_closed_pipes
+from nosync.spark.quiet_daemon import quiet_daemon
 
 TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # the numbers of glibc's mallopt
 LARGEST_FROM_HEAP = 32 << 20  # the most that glibc allows
@@ -26,7 +26,7 @@ def warm_up() -> None:
 def _warm_up_once() -> None:
     keep_freed_memory()
     gc.collect()
-    ignore_closed_pipes()
+    quiet_daemon()
     gc.freeze()  # workers collect garbage after every task: 10 ms each, if they had to look through all loaded modules
 
 

@@ -21,6 +21,7 @@ import stat
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import numpy as np
@@ -39,8 +40,8 @@ from nosync.state.private import make_folder, open_private
 
 FORMAT = "3"
 ROWS_IN_GROUP = "n"
-# Families of columns that hold a chosen value rather than a sum: absent means null, not 0.
-BEST_FAMILIES = ("min", "max", "and", "or", "value")
+# Kinds of columns that hold a chosen value rather than a sum, by the letters that their names begin with: absent means null, not 0.
+CHOSEN = frozenset({"min", "max", "and", "or", "value"})
 RECOVER = "Recover the layer from another tier."
 
 Hashes = npt.NDArray[np.uint64]
@@ -220,7 +221,7 @@ def split_blocks(batch: pa.RecordBatch, rows: int = 262_144, bytes: int = 64 << 
 
 def is_additive(field: pa.Field) -> bool:
     """Whether a row without this column of upserts has 0 there rather than null."""
-    return bool(field.type == pa.int64()) and not field.name.startswith(BEST_FAMILIES)
+    return bool(field.type == pa.int64()) and field.name[: len(field.name) - len(field.name.lstrip(ascii_lowercase))] not in CHOSEN
 
 
 def bits(array: pa.Array) -> npt.NDArray[Any] | None:

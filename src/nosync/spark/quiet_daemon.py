@@ -13,7 +13,7 @@ from typing import Any
 DAEMON = "pyspark.daemon"
 
 
-def ignore_closed_pipes() -> None:
+def quiet_daemon() -> None:
     """In this process and those that are forked from it, where PySpark's daemon is there at all: run by Spark, or imported by another."""
     for daemon in (sys.modules["__main__"], sys.modules.get(DAEMON)):
         if daemon is not None and daemon.__spec__ is not None and daemon.__spec__.name == DAEMON:

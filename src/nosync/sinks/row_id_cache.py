@@ -8,8 +8,8 @@ import pyarrow as pa
 MOST = 256 << 20  # bytes
 
 
-class IdentityCache:
-    """By path."""
+class RowIdCache:
+    """Row ids by path."""
 
     def __init__(self, most: int = MOST) -> None:
         self.most, self._bytes = most, 0

@@ -10,7 +10,7 @@ import pyspark.daemon
 import pytest
 from pyspark.sql import SparkSession
 
-from nosync.spark.closed_pipes import ignore_closed_pipes
+from nosync.spark.quiet_daemon import quiet_daemon
 from nosync.spark.worker import warm_up
 
 
@@ -41,7 +41,7 @@ def test_a_closed_pipe_is_no_news(daemon: ModuleType, monkeypatch: pytest.Monkey
 
     assert ended(daemon, monkeypatch, writes) == 0
     assert "BrokenPipeError" in capfd.readouterr().err  # what PySpark says by itself
-    ignore_closed_pipes()
+    quiet_daemon()
     assert ended(daemon, monkeypatch, writes) == 0
     assert capfd.readouterr().err == ""
     try:
