@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from .places import Host
-
 if TYPE_CHECKING:
     from .history import History
+    from .places import Host
 
 
 def rot(history: History, host: Host) -> None:
