@@ -277,6 +277,26 @@ def test_what_travelled_as_one_layer_is_all_that_is_folded_where_the_rest_is_now
     assert all(journal.disk.exists(one["path"]) for one in order["layers"]) == (3 in lost)  # type: ignore[attr-defined]
 
 
+def test_the_first_layers_of_a_trace_may_be_nowhere_too(tmp_path: Path) -> None:
+    """As on a host that took over from a remote where one layer came for them. None of what it knows of is synced there yet."""
+    journal = Journal(LocalDisk(tmp_path / "home"), open_remote((tmp_path / "remote").as_uri()), this_process(0.0))
+    for epoch in range(1, 12):
+        journal.append(Opened(epoch, 0.0, {}), Computed(epoch, (layer(journal, epoch, epoch + 1),), {}, {}))
+    journal.append(Merged(layer(journal, 1, 4, bottom=True)))
+    for epoch in (1, 2, 3):
+        journal.disk.delete(named(journal)[epoch, epoch + 1])
+    work = compactor(journal, {named(journal)[1, 4]})
+    work.host = HostTier(journal, journal.disk)
+    assert not work.step(journal.number)
+    while work.host.step():
+        pass
+    assert work.step(journal.number)
+    assert not {(1, 2), (2, 3), (3, 4)} & left(journal)
+    assert all(journal.disk.exists(path) for path in work.shipper.wanted)  # type: ignore[union-attr]
+    order = next(due_folds(journal.image, Epoch(11), [(TraceName("v"), ALL_HASHES)]))
+    assert all(journal.disk.exists(one["path"]) for one in order["layers"])  # type: ignore[attr-defined]
+
+
 def test_outputs_go_one_by_one_also_after_a_rescaling(tmp_path: Path) -> None:
     journal = Journal(LocalDisk(tmp_path / "home"), None, this_process(0.0))
     journal.append(Declared("shop", 1, {}, {}, {}, {"out": {"trace": "v"}}))

@@ -35,7 +35,7 @@ ERASED_AT_ONCE = 64
 
 class Compactor:
     """`floor` says up to which epoch nothing will be taken back, nor asked for by a sink; `held` which is the newest record behind which
-    nothing may be deleted, since somebody reads what it names.
+    nothing may be deleted, since somebody reads what it names; `is_coming`, whether a layer is on its way from where it was written.
     """
 
     def __init__(
@@ -48,9 +48,10 @@ class Compactor:
         floor: Callable[[Epoch], Epoch],
         held: Callable[[], RecordNumber | None],
         verify: Callable[[LayerInfo], bool],
+        is_coming: Callable[[LayerInfo], bool] = lambda layer: False,
     ) -> None:
         self.journal, self.disk, self.remote, self.host, self.shipper = journal, disk, remote, host, shipper
-        self.floor, self.held, self.verify = floor, held, verify
+        self.floor, self.held, self.verify, self.is_coming = floor, held, verify, is_coming
         self.due: deque[tuple[RecordNumber, str, bool]] = deque()
         self.looked: object = None
         self.looked_epoch = NO_EPOCH
@@ -82,7 +83,8 @@ class Compactor:
         """One layer that only the remote has. What is damaged there is of use to nobody."""
         if self.missing is None:
             image = self.journal.snapshot()[0]  # before it is looked what is there: what comes meanwhile is not missing
-            there = self.disk.sizes(LAYERS).keys() | self._unsynced()  # what is not synced is on its way
+            coming = {layer.path for layer in image.layers() if self.is_coming(layer)}
+            there = self.disk.sizes(LAYERS).keys() | coming
             self.missing = {layer.path: layer for layer in image.layers() if layer.path not in there}
         uploaded = self.shipper.uploaded if self.shipper is not None else set[str]()
         name = next((name for name in sorted(self.missing) if name in uploaded), None)

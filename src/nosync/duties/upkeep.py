@@ -89,7 +89,8 @@ class Upkeep:
         self.estimated = -ESTIMATE_SECONDS
         self.looked_at = clock()
         self.leases = Leases(disk, self.now)
-        self.compactor = Compactor(journal, disk, remote, self.host, self.layers, self.may_go, self.leases.oldest, verify)
+        coming = (self.arrivals.is_coming,) if self.arrivals is not None else ()
+        self.compactor = Compactor(journal, disk, remote, self.host, self.layers, self.may_go, self.leases.oldest, verify, *coming)
         self.keeps_all = False  # somebody reads the past, and makes layers that no record names yet
         self.sweepers = [Sweeper(journal, store, self.unnamed_may_go, self.leases.oldest) for store in (disk, remote) if store is not None]
 

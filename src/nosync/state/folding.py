@@ -208,16 +208,20 @@ def needed(known: Sequence[LayerInfo], kept: Kept, last: Epoch, first: Epoch = F
 
 
 def forgettable(known: Sequence[LayerInfo], kept: Kept, last: Epoch, first: Epoch, nowhere: Container[str]) -> set[str]:
-    """The paths of those leaf layers that nobody has any more, and for which others are read: what travelled as one layer is all that is
-    left where a home came back from its remote. As long as they are on record, nothing from them on can be folded.
+    """The paths of those leaf layers, and of a base, that nobody has any more, and for which others are read: what travelled as one layer
+    is all that is left where a home came back from its remote. As long as they are on record, nothing from them on can be folded.
     """
     chain = chain_of(known, kept, last, first)
-    lost = [leaf for leaf in chain.leaves if leaf.path in nowhere]
-    left = chain_of([layer for layer in known if layer not in lost], kept, last, first, start_of(known)) if lost else chain
-    if (left.base, left.versioned) != (chain.base, chain.versioned):
-        return set()
-    there = [leaf for leaf in left.leaves if leaf.path not in nowhere]
-    return {leaf.path for leaf in lost if any(within(leaf, other) for other in there)}
+    leaves = [leaf for leaf in chain.leaves if leaf.path in nowhere]
+    based = [chain.base] if chain.base is not None and chain.base.path in nowhere else []
+    for lost in ([*based, *leaves], leaves) if based else (leaves,):
+        left = chain_of([layer for layer in known if layer not in lost], kept, last, first, start_of(known)) if lost else chain
+        there = [leaf for leaf in left.leaves if leaf.path not in nowhere]
+        found = {layer.path for layer in lost if any(within(layer, other) for other in there)}
+        base = None if chain.base is not None and chain.base.path in found else chain.base
+        if (left.base, left.versioned) == (base, chain.versioned):
+            return found
+    return set()
 
 
 def _otherwise_lost(old: Sequence[LayerInfo], stay: Sequence[LayerInfo], known: Sequence[LayerInfo], kept: Kept) -> list[LayerInfo]:
