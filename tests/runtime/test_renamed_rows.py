@@ -1,6 +1,6 @@
 """Views that keep rows, under other names and in another order of columns: the state stays, and so does the past."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -92,15 +92,15 @@ class Place:
         self.done += 1
         assert stepping.image.epoch == self.done
 
-    def check(self, views: Any) -> None:
-        """Every view of the program at every epoch, also those before it came."""
+    def check(self, views: Any, epochs: Sequence[int] | None = None) -> None:
+        """Every view of the program at every epoch (or at these), also those before it came."""
         def batch_at(epoch: int) -> Any:
             batch = self.tables.batch(epoch)
             views(batch)
             return batch
 
         home = ns.open(self.home)
-        judge(home, batch_at)
+        judge(home, batch_at, epochs)
         wanted = batch_at(home.epoch)
         for name in home.views:
             assert home.view(name).schema.names == wanted.answer(name).schema.names

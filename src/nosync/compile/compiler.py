@@ -13,6 +13,7 @@ from nosync.bridge.errors import JavaError, words_of
 from nosync.bridge.frames import analyzed, empty, optimized, optimized_as_stream
 from nosync.bridge.placeholders import register
 from nosync.bridge.sessions import hashed_maps
+from nosync.compile.derivation import Derivation
 from nosync.compile.fingerprint import digest
 from nosync.compile.query import Query, Rules
 from nosync.compile.refusal import check_analyzed, check_optimised, check_rewritten, no_late_rows, not_final
@@ -89,7 +90,8 @@ class Compiler:
             raise not_final(name)
         backing = _backing(body) if may_be_backed else None
         arrow_schema(query.schema, f'view "{name}"')
-        node = ViewNode(name, body, query.schema, backing, rows=body.rows, marks=marks)
+        derive = Derivation(self.catalyst, compiled.plans, plan)
+        node = ViewNode(name, body, query.schema, backing, rows=body.rows, marks=marks, derive=derive)
         if not may_be_backed:  # a sink's target has the columns under their names and in their order
             marks = tuple(f"{field.name} {mark}" for field, mark in zip(query.schema.fields, marks, strict=True))
             self._keeping(node, tuple(range(len(marks))), digest(f"{body.rows} gives {marks}"))

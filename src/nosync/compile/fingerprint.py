@@ -6,7 +6,7 @@ that order is part of its fingerprint. A view's rows are kept in an order of the
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -86,6 +86,16 @@ class Plans:
         below = self._columns_below(self.catalyst.read(plan))
         return [self._mark(one, below) for one in expressions]
 
+    def part(self, expression: Java, plan: Java) -> str:
+        """A part of what a plan's node computes, as `gives` says the columns of the plan."""
+        if kind(plan) == "Project":
+            mark = self._mark(expression, self.meaning(children(plan)[0]).columns)
+        elif kind(plan) == "Aggregate":
+            mark = _among_groups(self._mark(expression, self.meaning(children(plan)[0]).columns), *self._groups(plan))
+        else:
+            mark = self._mark(expression, self.meaning(plan).columns)
+        return f"{mark}:{expression.dataType().catalogString()}"
+
     def says(self, plan: Java) -> str:
         """What one node of a plan says."""
         return self._says(plan, items(plan.expressions()))
@@ -140,12 +150,15 @@ class Plans:
         return Meaning(below.rows, {number(one): self._mark(one, below.columns) for one in items(plan.projectList())})
 
     def _aggregated(self, plan: Java) -> Meaning:
-        """A grouping key is what it was; the rest is so among these groups."""
+        below, (keys, rows) = self.meaning(children(plan)[0]), self._groups(plan)
+        marks = {number(one): self._mark(one, below.columns) for one in items(plan.aggregateExpressions())}
+        return Meaning(rows, {a: _among_groups(mark, keys, rows) for a, mark in marks.items()})
+
+    def _groups(self, plan: Java) -> tuple[set[str], str]:
+        """The keys of an aggregate by their marks, and its rows."""
         below = self.meaning(children(plan)[0])
         keys = {self._mark(key, below.columns) for key in items(plan.groupingExpressions())}
-        rows = digest(f"groups by {sorted(keys)} over {below.rows}")
-        marks = {number(one): self._mark(one, below.columns) for one in items(plan.aggregateExpressions())}
-        return Meaning(rows, {a: mark if mark in keys else _short(f"{mark} of {rows}") for a, mark in marks.items()})
+        return keys, digest(f"groups by {sorted(keys)} over {below.rows}")
 
     def _windowed(self, plan: Java) -> Meaning:
         """Rows that its order leaves equal go by their columns, left to right."""
@@ -206,6 +219,11 @@ def _numbers(attributes: Iterable[Java]) -> frozenset[str]:
 def _new(plan: Java, below: Mapping[str, str]) -> list[str]:
     """The columns that a node adds to those below."""
     return [a for a in map(number, items(plan.output())) if a not in below]
+
+
+def _among_groups(mark: str, keys: Container[str], rows: str) -> str:
+    """A grouping key is what it was; the rest is so among these groups."""
+    return mark if mark in keys else _short(f"{mark} of {rows}")
 
 
 def _short(mark: str) -> str:

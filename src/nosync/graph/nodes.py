@@ -4,6 +4,7 @@ A node computes a collection: each epoch its change is a DataFrame of its column
 by shard, `_hash`, and last `_diff`. Nodes own templates; only operators, and views without a backing, own traces.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -33,13 +34,22 @@ class SourceNode:
     stamp: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """The columns of a view as expressions over `inputs`, which are columns of an earlier view by their places."""
+
+    columns: tuple[Java, ...]
+    inputs: Mapping[int, Java]
+
+
 @dataclass(eq=False, slots=True)
 class ViewNode:
     """A named view. `backing` says which columns of an accumulate operator are its rows; without one it keeps rows of its own, under the
     name `kept` (else a name after the view's). `hashed`: the columns that say where its rows lie, in order, if they are known.
 
     `rows` says which rows these are, and `marks` what each column is among them, however they are called. Rows are kept with the columns
-    in the order `stored`, which follows from their marks.
+    in the order `stored`, which follows from their marks. `derive`: its columns over others of the same rows, which are known by their
+    marks; None where these do not suffice.
     """
 
     name: str
@@ -54,6 +64,7 @@ class ViewNode:
     marks: tuple[str, ...] = ()
     stored: tuple[int, ...] = ()
     fingerprint: str = ""
+    derive: Callable[[Mapping[str, int]], Derived | None] | None = None
 
     @property
     def sharded(self) -> bool:

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from nosync.history.record import ViewRecord
 from nosync.kernels.groups import Groups, from_batch
-from nosync.model.columns import COUNT
+from nosync.model.columns import COUNT, HASH
 from nosync.state.layer import Layer
 from nosync.state.merge import scan
 
@@ -21,7 +21,7 @@ def rows(view: ViewRecord, cover: Sequence[Layer], owns_whole: bool = False) -> 
             yield _finished(view, block) if view.spec else repeated(view, block)
     if view.spec is not None and view.spec.whole and owns_whole and not found:
         nothing = Groups(np.array([42], np.uint64), [], np.zeros(1, np.int64), {}, {})
-        yield _batch(view, view.spec.finish(nothing))
+        yield of_groups(view, nothing)
 
 
 def _finished(view: ViewRecord, block: pa.RecordBatch) -> pa.RecordBatch:
@@ -33,13 +33,16 @@ def of_groups(view: ViewRecord, groups: Groups) -> pa.RecordBatch:
     """The rows that groups are in the view."""
     assert view.spec is not None
     columns = [*groups.keys, *view.spec.finish(groups)]
-    return _batch(view, [columns[i] for i in view.columns])
+    places = [pa.array(groups.hashes.view(np.int64))] if view.placed else []
+    return _batch(view, [*(columns[i] for i in view.columns), *places])
 
 
 def repeated(view: ViewRecord, block: pa.RecordBatch) -> pa.RecordBatch:
     """Each row as often as it occurs."""
     counts = np.maximum(block.column(COUNT).to_numpy(), 0)
-    columns = [block.column(f"c{i}") for i in view.columns or range(len(view.schema))]
+    columns = [block.column(f"c{i}") for i in view.columns or range(len(view.schema) - view.placed)]
+    if view.placed:
+        columns.append(block.column(HASH).view(pa.int64()))
     if not columns:
         return pa.RecordBatch.from_pylist([{}] * int(counts.sum()), schema=view.schema)
     if (counts != 1).any():

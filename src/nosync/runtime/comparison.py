@@ -16,6 +16,7 @@ from nosync.model.errors import Invalid
 from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.picture import Box, Picture
 from nosync.runtime.change import Difference, OnChange, base, check_same_flow, check_settings
+from nosync.runtime.derived_views import DerivedView
 from nosync.runtime.program import Program
 from nosync.runtime.rebuilding import ProgramChange
 from nosync.runtime.takeover import check_possible
@@ -23,7 +24,7 @@ from nosync.runtime.takeover import check_possible
 
 @dataclass(frozen=True, slots=True)
 class ComparedPart:
-    """One part of the program, or of the one before: `outcome` is "kept", "renamed", "changed", "new" or "gone"."""
+    """One part of the program, or of the one before: `outcome` is "kept", "renamed", "extended", "changed", "new" or "gone"."""
 
     outcome: str
     name: str
@@ -66,17 +67,25 @@ def compare(program: Program, home: Home) -> Comparison:
     assert old is not None
     program = program.named_after(old)
     change = program.change(old, old.shards)
-    parts = [*_states(change.difference, before, program.picture()), *_names(old, change.declaration, change.difference)]
+    rewritten = change.rewritten(image)
+    parts = [*_derived(rewritten), *_states(change.difference, before, program.picture(), rewritten)]
+    parts += _names(old, change.declaration, change.difference)
     return Comparison(program.name, image.epoch, tuple(parts), _choices(change, image), tuple(_refusals(program, old, change)))
 
 
-def _states(found: Difference, before: Picture, after: Picture) -> Iterator[ComparedPart]:
+def _derived(views: Mapping[TraceName, DerivedView]) -> Iterator[ComparedPart]:
+    """Views that are computed from what they were."""
+    for one in views.values():
+        yield ComparedPart("extended" if one.whole else "changed", f"view {one.view.name}", one.said)
+
+
+def _states(found: Difference, before: Picture, after: Picture, derived: Mapping[TraceName, DerivedView]) -> Iterator[ComparedPart]:
     """What keeps state, in the order of what is worth knowing first."""
     old, new = _by_state(before), _by_state(after)
-    for name in found.changed:
+    for name in (name for name in found.changed if name not in derived):
         was = next((box for other, box in old.items() if base(other) == base(name)), None)
         yield ComparedPart("changed", _label(name, new), _what_changed(was, new.get(name), found, after))
-    for name in found.new:
+    for name in (name for name in found.new if name not in derived):
         yield ComparedPart("new", _label(name, new), f"the home has no state of it: {_said(new.get(name))}")
     for name in found.gone:
         yield ComparedPart("gone", _label(name, old), "nothing asks for it any more: its state is dropped, and its history with it")
@@ -162,7 +171,7 @@ def _belongs(trace: TraceName, states: Iterable[str]) -> bool:
 
 def _choices(change: ProgramChange, image: Image) -> dict[str, str]:
     found = change.difference
-    if not found or not image.epoch:
+    if not found or not image.epoch or change.loses_nothing(image):
         return {}
     names = ", ".join(dict.fromkeys(base(name) for name in found.fresh)) or "nothing"
     of = f" of {', '.join(sorted(change.sources))}" if change.sources else ""

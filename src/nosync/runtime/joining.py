@@ -62,7 +62,7 @@ class Joining:
             self._thread.join()
         self.engine.lead()
         self.rebuild.go_on()
-        return self.taking.record(self.change, "rebuild", self.rebuild)
+        return self.taking.record(self.change, self.rebuild)
 
     def stop(self) -> None:
         """Gives it up."""

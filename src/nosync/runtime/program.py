@@ -32,6 +32,7 @@ from nosync.model.shards import shard_ranges
 from nosync.model.sink import BoundSink, Promise
 from nosync.recovery.plan import Shape
 from nosync.runtime.change import OtherSettings, difference, names_for
+from nosync.runtime.derived_views import derived_views
 from nosync.runtime.rebuilding import ProgramChange
 from nosync.spark.settings import settings_of
 
@@ -104,6 +105,8 @@ class Program:
         targets = {trace: every for node in fresh for trace in traces_of(node)}
         upstream_of_them = [other for node in fresh for other in computed_from(node)]
         sinks = tuple(name for name, node in self.graph.sinks.items() if node.trace in found.fresh)
+        known = {name: ViewRecord.from_json(text) for name, text in old.views.items()}
+        views = [view for view in self.graph.views.values() if view.backing is None and view.trace in found.fresh]
         return ProgramChange(
             declaration, found, targets, {trace: every for node in upstream_of_them for trace in traces_of(node)},
             frozenset(node.name for node in upstream_of_them if isinstance(node, SourceNode)), sinks,
@@ -111,6 +114,7 @@ class Program:
             doubts={name_of(node): reason for node in fresh if (reason := _doubt(node, fresh))},
             recorded=tuple(node.name for node in upstream_of_them if isinstance(node, Operator) and keeps_its_output(node)),
             bare=tuple(name_of(node) for node in fresh if old.origin and reads_past(node, old.imported)),
+            derived=derived_views(views, known),
         )  # fmt: skip
 
     def without(self, traces: Container[TraceName]) -> "Program | None":
@@ -178,5 +182,6 @@ def record_of(view: ViewNode) -> ViewRecord:
     schema = arrow_schema(view.schema, f'view "{view.name}"')
     if view.backing is None:
         places = tuple(view.stored.index(column) for column in range(len(schema)))
-        return ViewRecord(schema, view.trace, "diffs", columns=places, keys=view.hashed)
-    return ViewRecord(schema, view.trace, "upserts", view.backing.node.spec, tuple(view.backing.columns))
+        return ViewRecord(schema, view.trace, "diffs", columns=places, keys=view.hashed, rows=view.rows, marks=view.marks)
+    columns = tuple(view.backing.columns)
+    return ViewRecord(schema, view.trace, "upserts", view.backing.node.spec, columns, rows=view.rows, marks=view.marks)

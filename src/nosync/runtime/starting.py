@@ -134,6 +134,7 @@ def _change(program: Program, image: Image, shards: int | None, on_change: OnCha
     check_same_flow(image.declared, change.declaration, program.formerly)
     check_settings(image.declared.settings, change.declaration.settings, program.on_other_settings)
     if change.difference and image.epoch:
+        on_change = "rebuild" if on_change == "refuse" and change.loses_nothing(image) else on_change
         check_choice(change.difference, on_change, image.epoch)
         check_possible(change, on_change, image)
     return program, change
@@ -231,7 +232,7 @@ class Starting:
         if recovered.rolled_back:
             self.start_sources()
         arrivals = self.unshared.arrivals if self.unshared is not None else None
-        taking = Taking(self.journal, self.disk, self.remote, self.engine, report, self.engine, arrivals)
+        taking = Taking(self.journal, self.disk, self.remote, self.engine, report, self.engine, arrivals, self.engine)
         takeover, joining = Takeover(), None
         if self.change is not None and self.first is not None:
             joining = Joining(self.change, taking, self.journal, self.engine, self.troubles)

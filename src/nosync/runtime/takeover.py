@@ -17,7 +17,7 @@ from nosync.peers.arrivals import Arrivals
 from nosync.recovery.restore import Report
 from nosync.runtime.change import OnChange, base
 from nosync.runtime.job_progress import Watched
-from nosync.runtime.rebuilding import ProgramChange, Rebuild
+from nosync.runtime.rebuilding import ProgramChange, Rebuild, Rewriter
 from nosync.tiers.host import HostTier
 
 
@@ -83,25 +83,29 @@ class Taking:
     report: Report
     watched: Watched | None = None
     arrivals: Arrivals | None = None
+    rewriter: Rewriter | None = None
 
     def take_over(self, change: ProgramChange, on_change: OnChange) -> Takeover:
         """At once: nothing else is computed meanwhile."""
-        if on_change != "rebuild" or not change.targets:
-            return self.record(change, on_change, None)
+        if on_change == "discard" or not change.targets:
+            return self.record(change, None)
+        if self.arrivals is not None:
+            self.arrivals.catch_up()
         rebuild = self.rebuild(change)
         rebuild.go_on()
-        return self.record(change, on_change, rebuild)
+        return self.record(change, rebuild)
 
     def rebuild(self, change: ProgramChange) -> Rebuild:
-        return Rebuild(change, self.journal, self.disk, self.remote, self.engine, self.report, self.watched)
+        return Rebuild(change, self.journal, self.disk, self.remote, self.engine, self.report, self.watched, self.rewriter)
 
-    def record(self, change: ProgramChange, on_change: OnChange, rebuild: Rebuild | None) -> Takeover:
+    def record(self, change: ProgramChange, rebuild: Rebuild | None) -> Takeover:
         """The program takes over behind the newest epoch, as far as which a rebuild has come."""
         epoch, found = self.journal.image.epoch, change.difference
         layers, seen = (rebuild.layers, rebuild.times) if rebuild is not None else ((), [])
         self._sync()  # no restart of the host may lead back behind this
         first = Epoch(1) if change.stepwise else epoch
         begun = dict.fromkeys(change.targets, first if rebuild is not None else epoch + 1)
+        begun |= {trace: view.begun(self.journal.image) for trace, view in rebuild.rewritten.items()} if rebuild is not None else {}
         released = dict.fromkeys(change.sinks, first - 1 if rebuild is not None else epoch)
         self.journal.append(change.declaration, TakenOver(epoch, layers, begun, rebuild is None, released, seen))
         self._sync()  # nor make it undone once a sink has something of it

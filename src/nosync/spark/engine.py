@@ -36,6 +36,7 @@ from nosync.spark.job import EpochJob
 from nosync.spark.job_context import JobContext
 from nosync.spark.narrow import NarrowJob
 from nosync.spark.receipts import Receipt, agreed, clear
+from nosync.spark.rewriting import Rewriting, rewritten
 from nosync.spark.session import EPOCH_POOL, flow_session, set_shards
 from nosync.spark.ways import SETTING, Way, Ways, rows_of
 from nosync.state.layer import write_layer
@@ -121,6 +122,15 @@ class SparkEngine:
         """Whether nothing of an epoch is left out: then it is computed as epochs are, the quicker way."""
         ranges = frozenset(shard_ranges(self.context.shards))
         return all(ranges == targets.get(trace) for trace in feeders(self.program.graph))
+
+    def rewrite(self, asked: Rewriting) -> list[LayerInfo]:
+        """The layers of a view that is computed from the rows of an earlier one."""
+        self.session.sparkContext.setJobGroup(self.group, f"{self.program.name}, rewriting view {asked.view.name}")
+        try:
+            return rewritten(self.context, asked)
+        except Exception as error:
+            job = Job(min(asked.first.values()), max(asked.first), (asked.view.trace,))
+            raise explain(error, self.program.functions, [asked.view.name], job) from None
 
     def blank(self, trace: TraceName, range: HashRange, lower: Epoch, upper: Epoch, kind: Kind) -> LayerInfo:
         context = self.context
