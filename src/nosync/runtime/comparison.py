@@ -171,7 +171,9 @@ def _belongs(trace: TraceName, states: Iterable[str]) -> bool:
 
 def _choices(change: ProgramChange, image: Image) -> dict[str, str]:
     found = change.difference
-    if not found or not image.epoch or change.loses_nothing(image):
+    if not found or not image.epoch:
+        return {}
+    if change.loses_nothing(image) and not _why_not(partial(check_possible, change, "rebuild", image)):
         return {}
     names = ", ".join(dict.fromkeys(base(name) for name in found.fresh)) or "nothing"
     of = f" of {', '.join(sorted(change.sources))}" if change.sources else ""

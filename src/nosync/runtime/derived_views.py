@@ -5,8 +5,9 @@ Promise: the view can be read as of every epoch as of which it could be read bef
 it, it is not among these views.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from nosync.graph.nodes import Derived, ViewNode
 from nosync.history.changes import ChangeStep, steps
@@ -51,10 +52,17 @@ class DerivedView:
         return Rewriting(self.view, self.before, self.derived, [_readable(step, past) for step in found], first)
 
 
-def derived_views(fresh: Iterable[ViewNode], known: Mapping[str, ViewRecord]) -> dict[TraceName, DerivedView]:
-    """Of views without state, those that can be computed from the rows of a view that was there before."""
-    found = {view.trace: _derived(view, known) for view in fresh}
-    return {trace: derived for trace, derived in found.items() if derived is not None}
+def derived_views(fresh: Sequence[ViewNode], before: Mapping[str, Any], now: Container[str]) -> dict[TraceName, DerivedView]:
+    """Of views without state, those that can be computed from the rows of a view that was there `before`, under that name or another, which
+    has no use `now`.
+    """
+    known = {name: ViewRecord.from_json(text) for name, text in before.items()} if fresh else {}
+    found = {}
+    for view in fresh:
+        derived = _derived(view, {name: one for name, one in known.items() if name == view.name or name not in now})
+        if derived is not None:
+            found[view.trace] = derived
+    return found
 
 
 def _derived(view: ViewNode, known: Mapping[str, ViewRecord]) -> DerivedView | None:

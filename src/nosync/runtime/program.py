@@ -105,7 +105,6 @@ class Program:
         targets = {trace: every for node in fresh for trace in traces_of(node)}
         upstream_of_them = [other for node in fresh for other in computed_from(node)]
         sinks = tuple(name for name, node in self.graph.sinks.items() if node.trace in found.fresh)
-        known = {name: ViewRecord.from_json(text) for name, text in old.views.items()}
         views = [view for view in self.graph.views.values() if view.backing is None and view.trace in found.fresh]
         return ProgramChange(
             declaration, found, targets, {trace: every for node in upstream_of_them for trace in traces_of(node)},
@@ -114,7 +113,7 @@ class Program:
             doubts={name_of(node): reason for node in fresh if (reason := _doubt(node, fresh))},
             recorded=tuple(node.name for node in upstream_of_them if isinstance(node, Operator) and keeps_its_output(node)),
             bare=tuple(name_of(node) for node in fresh if old.origin and reads_past(node, old.imported)),
-            derived=derived_views(views, known),
+            derived=derived_views(views, old.views, self.graph.views),
         )  # fmt: skip
 
     def without(self, traces: Container[TraceName]) -> "Program | None":
