@@ -10,6 +10,7 @@ import pytest
 
 import nosync as ns
 from nosync.history.changes import check_clear
+from nosync.history.reader import rows
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Computed, Declared, Opened
 from nosync.journal.journal import Journal
@@ -138,3 +139,8 @@ def test_a_time_means_the_newest_epoch_opened_by_then(home: ns.Home, at: Any, ep
 def test_before_the_first_epoch_there_is_nothing(home: ns.Home) -> None:
     with pytest.raises(ns.NotInHistory, match=r'no epoch had been opened at "1970-01-01T00:16:39Z"\nThe first epoch was opened at 1970'):
         home.view("rows", at="1970-01-01T00:16:39Z")
+
+
+def test_a_whole_aggregate_without_rows_has_its_columns_where_the_view_has_them(tmp_path: Path) -> None:
+    swapped = replace(ALL, schema=pa.schema([("t", pa.int64()), ("n", pa.int64())]), columns=(1, 0))
+    assert [batch.to_pylist() for batch in rows(swapped, [], owns_whole=True)] == [[{"t": None, "n": 0}]]

@@ -36,12 +36,14 @@ def test_a_column_computed_from_others_keeps_their_state(quick: SparkSession, tm
         source.add([("ann", 3), ("ann", 4)])
         run.processAllAvailable()
     computed = spent.alias("spent"), orders.alias("orders"), (spent / orders).alias("each")
-    with pytest.raises(ns.Invalid) as error:
-        started(quick, tmp_path, source, "spend", *computed)
-    assert error.value.message == 'the program has changed since epoch 1: "spend/rows" is new'
-    with started(quick, tmp_path, source, "spend", *computed, on_change="rebuild") as run:
+    with started(quick, tmp_path, source, "spend", *computed) as run:
+        source.add([("ann", 5)])
+        run.processAllAvailable()
         assert run.takeover.kept == ("spend/aggregate",) and run.takeover.rebuilt == ("spend/rows",)
-        assert [row.asDict() for row in run.view("spend").collect()] == [{"user": "ann", "spent": 7, "orders": 2, "each": 3.5}]
+        assert [row.asDict() for row in run.view("spend").collect()] == [{"user": "ann", "spent": 12, "orders": 3, "each": 4.0}]
+        assert [row.asDict() for row in run.view("spend", at=1).collect()] == [{"user": "ann", "spent": 7, "orders": 2, "each": 3.5}]
+        changes = run.changes("spend").select("each", "_epoch", "_diff").collect()
+        assert sorted(map(tuple, changes)) == [(3.5, 1, 1), (3.5, 2, -1), (4.0, 2, 1)]
 
 
 def test_a_renamed_flow_keeps_its_state_its_past_and_what_its_sinks_have(quick: SparkSession, tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """From Spark's optimised plan to operators: `Compiler.view` adds one query to a graph."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -13,15 +14,15 @@ from nosync.bridge.errors import JavaError, words_of
 from nosync.bridge.frames import analyzed, empty, optimized, optimized_as_stream
 from nosync.bridge.placeholders import register
 from nosync.bridge.sessions import hashed_maps
-from nosync.compile.derivation import Derivation
-from nosync.compile.fingerprint import digest
+from nosync.compile.derivation import derived
+from nosync.compile.fingerprint import Plans, digest
 from nosync.compile.query import Query, Rules
 from nosync.compile.refusal import check_analyzed, check_optimised, check_rewritten, no_late_rows, not_final
 from nosync.compile.rewrites.analysed import prepared
 from nosync.compile.rewrites.table import rewritten
 from nosync.compile.sharding import hashed_by
 from nosync.graph.graph import Graph
-from nosync.graph.nodes import Backing, SourceNode, ViewNode
+from nosync.graph.nodes import Backing, Derived, SourceNode, ViewNode
 from nosync.graph.operators import AccumulateNode, Operator
 from nosync.graph.templates import Branch, Hole, Template
 from nosync.model.columns import HASH, ROW
@@ -82,7 +83,7 @@ class Compiler:
         self.catalyst.forget()
         compiled = Query(self.catalyst, name, self.graph, self.rules, self.leaves, final=final, functions=self.functions)
         with hashed_maps(self.catalyst.spark):
-            plan = rewritten(self.catalyst, self._optimised(name, query))
+            plan = self._plan(name, query)
             check_rewritten(plan, name)
             body = _aligned(self.catalyst, compiled.template(plan), query.schema)
             marks = tuple(compiled.plans.gives(plan))
@@ -90,8 +91,7 @@ class Compiler:
             raise not_final(name)
         backing = _backing(body) if may_be_backed else None
         arrow_schema(query.schema, f'view "{name}"')
-        derive = Derivation(self.catalyst, compiled.plans, plan)
-        node = ViewNode(name, body, query.schema, backing, rows=body.rows, marks=marks, derive=derive)
+        node = ViewNode(name, body, query.schema, backing, rows=body.rows, marks=marks, derive=partial(self._derived, name, query))
         if not may_be_backed:  # a sink's target has the columns under their names and in their order
             marks = tuple(f"{field.name} {mark}" for field, mark in zip(query.schema.fields, marks, strict=True))
             self._keeping(node, tuple(range(len(marks))), digest(f"{body.rows} gives {marks}"))
@@ -109,6 +109,15 @@ class Compiler:
         node.feed, node.hashed = _rows_feed(self.catalyst, node.body, stored), hashed_by(node.body, stored)
         node.fingerprint = fingerprint or digest(f"{node.rows} gives {sorted(node.marks)}")
         return node
+
+    def _plan(self, name: str, query: DataFrame) -> Java:
+        return rewritten(self.catalyst, self._optimised(name, query))
+
+    def _derived(self, name: str, query: DataFrame, marks: Mapping[str, int]) -> Derived | None:
+        """Plans take memory, so none is held until a changed program asks: then it is made again."""
+        with hashed_maps(self.catalyst.spark):
+            plans = Plans(self.catalyst, self.leaves, self.functions)
+            return derived(self.catalyst, plans, self._plan(name, query), marks)
 
     def _optimised(self, name: str, query: DataFrame) -> Java:
         """What Spark's optimiser makes of the query; refused where the query, or what was made of it, depends on chance."""

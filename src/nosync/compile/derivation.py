@@ -14,35 +14,30 @@ ITSELF = "Literal"  # of expressions without others below: the only one that say
 ONLY_WHOLE = ("AggregateExpression", "WindowExpression")  # what they are computed among is not there any more
 
 
-@dataclass(frozen=True)
-class Derivation:
-    """Of one view: `plan` is its whole query."""
-
-    catalyst: Catalyst
-    plans: Plans
-    plan: Java
-
-    def __call__(self, marks: Mapping[str, int]) -> Derived | None:
-        """The columns over those with these marks, whose places are given; None where they do not suffice."""
-        plan = self.catalyst.read(self.plan)
-        outputs = items(getattr(plan, OUTPUTS[kind(plan)])()) if kind(plan) in OUTPUTS else items(plan.output())
-        found = _Derivation(self, plan, marks)
-        columns = [found.derived(output) for output in outputs]
-        known = [column for column in columns if column is not None]
-        return Derived(tuple(known), dict(found.inputs)) if len(known) == len(columns) else None
+def derived(catalyst: Catalyst, plans: Plans, plan: Java, marks: Mapping[str, int]) -> Derived | None:
+    """The columns of a view, whose whole query the plan is, over those with these marks, whose places are given; None where they do not
+    suffice.
+    """
+    plan = catalyst.read(plan)
+    outputs = items(getattr(plan, OUTPUTS[kind(plan)])()) if kind(plan) in OUTPUTS else items(plan.output())
+    found = _Derivation(catalyst, plans, plan, marks)
+    columns = [found.derived(output) for output in outputs]
+    known = [column for column in columns if column is not None]
+    return Derived(tuple(known), found.inputs) if len(known) == len(columns) else None
 
 
 @dataclass
 class _Derivation:
     """One under way. `inputs`: what stands for the earlier columns, by their places."""
 
-    of: Derivation
+    catalyst: Catalyst
+    plans: Plans
     plan: Java
     marks: Mapping[str, int]
     inputs: dict[int, Java] = field(default_factory=dict)
 
     def derived(self, expression: Java) -> Java | None:
-        place = self.marks.get(self.of.plans.part(expression, self.plan))
+        place = self.marks.get(self.plans.part(expression, self.plan))
         if place is not None:
             return self._input(place, expression)
         below = children(expression)
@@ -51,9 +46,9 @@ class _Derivation:
         parts = [self.derived(one) for one in below]
         if kind(expression) == "Alias" or not below:
             return parts[0] if parts else expression
-        return self.of.catalyst.with_children(expression, parts) if all(part is not None for part in parts) else None
+        return self.catalyst.with_children(expression, parts) if all(part is not None for part in parts) else None
 
     def _input(self, place: int, expression: Java) -> Java:
         if place not in self.inputs:
-            self.inputs[place] = self.of.catalyst.attribute(f"c{place}", expression.dataType())
+            self.inputs[place] = self.catalyst.attribute(f"c{place}", expression.dataType())
         return self.inputs[place]
