@@ -77,8 +77,11 @@ def test_only_what_is_kept_can_be_pinned_and_a_pin_has_one_epoch(home: Path) -> 
     pin(journal, "before", 4)
     with pytest.raises(Invalid, match='pin "before" holds epoch 4'):
         pin(journal, "before", 5)
-    with pytest.raises(NotInHistory, match="epoch 21 is not kept"):
+    with pytest.raises(NotInHistory, match="epoch 21 is not there yet: the newest is 20"):
         pin(journal, "later", 21)
+    for name in ("4", "safe", "2026-05-01", "1 hour ago", "two years ago"):
+        with pytest.raises(Invalid, match=f'"{name}" is no name for a pin'):
+            pin(journal, name, 4)
     with pytest.raises(Invalid, match='there is no pin "other"'):
         unpin(journal, "other")
 

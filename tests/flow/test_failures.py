@@ -188,7 +188,7 @@ def test_an_epoch_that_is_not_kept_is_named_with_those_that_are(spark: SparkSess
         for reader in (run, ns.open(tmp_path)):
             with pytest.raises(ns.NotInHistory) as error:
                 reader.view("plain", at=7)
-            assert str(error.value) == 'epoch 7 of view "plain" is not kept\nAsk for epoch 1 to 1.'
+            assert str(error.value) == 'epoch 7 of view "plain" is not there yet: the newest is 1\nAsk for epoch 1 to 1.'
         with pytest.raises(ns.Invalid, match='there is no view "plane"'):
             run.view("plane")
 

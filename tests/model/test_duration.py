@@ -16,6 +16,7 @@ from nosync.model.errors import Invalid
         ("500ms", 500_000),
         ("1h 30m", 5_400_000_000),
         ("2.5S", 2_500_000),
+        ("1 hr 5 mins 3 sec", 3_903_000_000),
     ],
 )
 def test_a_number_and_a_unit_and_more_of_them(text: str, found: int) -> None:

@@ -12,7 +12,7 @@ from nosync.model.arguments import did_you_mean
 from nosync.model.errors import Invalid, NotInHistory
 from nosync.model.identifiers import Epoch, RecordNumber
 from nosync.model.layers import Covers, LayerInfo
-from nosync.model.retention import Kept
+from nosync.model.retention import KEEPING, Kept, not_there
 from nosync.model.store import Remote, Store
 from nosync.state.cover import cover, is_complete, is_covered, known_updates, pieces
 from nosync.state.leaves import leaf_layers, within
@@ -50,10 +50,10 @@ def covers_at(image: Image, record: ViewRecord, name: str, at: Epoch | None, pas
     epoch = image.epoch if at is None else at
     if at is not None and not 1 <= epoch <= image.epoch:
         kept = f"Ask for epoch 1 to {image.epoch}." if image.epoch else "No epoch has been computed yet."
-        raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=kept)
+        raise NotInHistory(f'epoch {at} of view "{name}" {not_there(epoch, image.epoch)}', hint=kept)
     if at is not None and at not in image.kept:
         kept = " or ".join(map(str, image.kept.near(at)))
-        raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=f"Ask for epoch {kept}.")
+        raise NotInHistory(f'epoch {at} of view "{name}" is not kept', hint=f"Ask for epoch {kept}. {KEEPING}")
     begun = image.begun.get(record.trace)
     if begun is not None and epoch < begun.epoch and at is not None:
         hint = f"Ask for epoch {begun.epoch} or later: the view came with a changed program then."

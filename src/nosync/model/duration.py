@@ -17,7 +17,14 @@ UNITS = {
     "day": 86_400_000_000,
     "week": 604_800_000_000,
 }
-SHORT = {"us": "microsecond", "ms": "millisecond", "s": "second", "m": "minute", "h": "hour", "d": "day"}
+SHORT = {
+    "us": "microsecond", "ms": "millisecond", "s": "second", "sec": "second", "secs": "second", "m": "minute", "min": "minute",
+    "mins": "minute", "h": "hour", "hr": "hour", "hrs": "hour", "d": "day",
+}  # fmt: skip
+HINT = (
+    'Write a number and a unit, for example "10 seconds", "1 hour 30 minutes" or "5s"; the units are microseconds, milliseconds, seconds, '
+    "minutes, hours, days and weeks."
+)
 PART = re.compile(rf"\s*(\d+(?:\.\d+)?)\s*(?:({'|'.join(UNITS)})s?|({'|'.join(SHORT)}))(?![a-z])", re.IGNORECASE)
 
 
@@ -29,7 +36,7 @@ def microseconds(text: str, what: str = "a duration") -> int:
         unit = match[2] or SHORT[match[3].lower()]
         total, position = total + int(Decimal(match[1]) * UNITS[unit.lower()]), match.end()
     if not position or rest[position:].strip():
-        raise Invalid(f'"{text}" is not {what}', hint='Write a number and a unit, for example "10 seconds", "1 hour 30 minutes" or "5s".')
+        raise Invalid(f'"{text}" is not {what}', hint=HINT)
     return total
 
 

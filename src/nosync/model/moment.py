@@ -41,3 +41,11 @@ def moment_of(at: At, now: float) -> Epoch | Moment | Literal["safe"] | None:
         return Moment(time.timestamp(), str(at))
     except (ValueError, OverflowError):
         raise Invalid(f'at="{at}" is no epoch and no time', hint=HINT) from None
+
+
+def is_moment(said: str) -> bool:
+    """Whether this text, as `at=`, says or would say an epoch or a time: no pin can be called so."""
+    try:
+        return AGO.fullmatch(said) is not None or moment_of(said, 0.0) is not None
+    except Invalid:
+        return False

@@ -20,6 +20,7 @@ from nosync.model.identifiers import Epoch
 from nosync.model.safety import Standing
 
 FIRST = Epoch(1)
+KEEPING = "How much history stays is said by keep= of flow.start, or `nosync keep HOME`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,11 @@ class EveryEpoch:
 
 
 EVERY_EPOCH = EveryEpoch()
+
+
+def not_there(epoch: int, newest: Epoch) -> str:
+    """Why nobody can have an epoch that is not among those that are kept."""
+    return f"is not there yet: the newest is {newest}" if epoch > newest > 0 else "is not kept"
 
 
 def boundary(newest: int, holds: Iterable[Hold]) -> int:

@@ -10,11 +10,12 @@ from pyspark.sql import DataFrame, SparkSession
 from nosync.history.home import Home
 from nosync.history.status import recorded_safe, status_of
 from nosync.journal.entries import Keeping
+from nosync.journal.journal import Journal
 from nosync.journal.names import INPUT
 from nosync.journal.pins import pin, unpin
 from nosync.model.absent import public
 from nosync.model.arguments import checked
-from nosync.model.errors import Conflict, Internal, Invalid, NosyncError
+from nosync.model.errors import Conflict, Fenced, Internal, Invalid, NosyncError
 from nosync.model.identifiers import Epoch
 from nosync.model.ladder import Keep, ladder_of
 from nosync.model.moment import At
@@ -223,7 +224,7 @@ class Run:
         """From now on, state stays readable as of these epochs, as in `flow.start(..., keep=)`; so it does after the next start.
         >>> run.keep("7 days")
         """
-        self._loop.ready().journal.append(Keeping(ladder_of(keep).said))
+        self._recording("keep HOME LADDER").append(Keeping(ladder_of(keep).said))
 
     def pin(self, name: str, at: At = None) -> Epoch:
         """Holds an epoch, the newest by default, under a name until that is dropped (`unpin`), whatever `keep` says; gives the epoch.
@@ -231,7 +232,7 @@ class Run:
         1
         >>> run.unpin("before the sale")
         """
-        journal = self._loop.ready().journal
+        journal = self._recording("pin HOME NAME")
         epoch = self._opened().resolve(at)
         pin(journal, name, journal.image.epoch if epoch is None else epoch)
         return journal.image.pins[name]
@@ -242,7 +243,14 @@ class Run:
         1
         >>> run.unpin("mine")
         """
-        unpin(self._loop.ready().journal, name)
+        unpin(self._recording("pin HOME NAME --drop"), name)
+
+    def _recording(self, command: str) -> Journal:
+        """To record what somebody wants from here on. Once the run has ended that is for a command."""
+        journal = self._loop.ready().journal
+        if not self._loop.active:
+            raise Fenced("this run has ended", hint=f"`nosync {command}` does it at rest; or start the flow again.")
+        return journal
 
     @property
     def pins(self) -> dict[str, Epoch]:
