@@ -305,6 +305,7 @@ class Flow:
 
         `on_change` says what becomes of operators whose query is new or changed since the home was used: "refuse" to start and list them,
         "rebuild" them from the input of all epochs, or "discard" what they had. A static table with other rows changes whatever reads it.
+        A view with more columns, which are computed from those that it had, is no such change: it is taken as it is, with its past.
 
         `keep` says as of which epochs state stays readable: "all", the last so many epochs (100), a duration ("7 days"), or a ladder, by
         age: {"10 minutes": "every epoch", "1 day": "1 minute", "30 days": "1 hour"}, which is what a new home begins with. Without it a
