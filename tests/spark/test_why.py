@@ -16,6 +16,7 @@ def test_a_row_is_traced_to_its_input(quick: SparkSession, tmp_path: Path) -> No
     flow.view("spend", bought.where("price > 0").groupBy("user").sum("price").toDF("user", "spent"))
     flow.sql("create view places as select s.user as who, s.spent, u.city from spend s join users u on s.user = u.name")
     flow.sql("create view total as select sum(price) as total from buys")
+    flow.sql("create view odd as select user as name, price as at from buys")
     with flow.start(tmp_path, shards=2) as run:
         for prices in ([("ann", 5), ("bob", 7)], [("ann", -1), ("bob", 1)], [("ann", 6)]):
             buys.add(prices)
@@ -36,6 +37,10 @@ def test_a_row_is_traced_to_its_input(quick: SparkSession, tmp_path: Path) -> No
         assert total.counts == {"buys": 5} and len(total.rows["buys"]) == 2
         assert any("any of them" in note for note in total.notes) and any("2 are given" in note for note in total.notes)
         assert run.why("spend", user="eve").result == () == run.why("spend", user="eve").epochs
+        assert run.why("odd", name="ann").counts == {"buys": 3} and run.why("odd", {"name": "ann", "at": 6}).epochs == (3,)
+        assert run.why("odd", {"name": "ann"}, at=1).counts == {"buys": 1}
+        with pytest.raises(ns.Invalid, match='view "odd" has a column "at"'):
+            run.why("odd", at=6)
         with pytest.raises(ns.Invalid, match='no column "x"'):
             run.why("spend", x=1)
         with pytest.raises(ns.Invalid, match='no view "nothing"'):

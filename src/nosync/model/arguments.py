@@ -22,7 +22,8 @@ Fits = Callable[[Any], bool]
 
 SHORT = Repr()
 SHORT.maxstring = SHORT.maxother = 60
-NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+PLACED = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+NAMED = (*PLACED, Parameter.KEYWORD_ONLY)
 CHECKED: dict[Any, tuple[str, Fits]] = {
     NoneType: ("None", lambda value: value is None),
     bool: ("True or False", lambda value: isinstance(value, bool)),
@@ -108,11 +109,11 @@ def _misfit(called: str, known: Signature, given: tuple[Any, ...], named: Mappin
         if name not in names:
             hint = f"{elsewhere[name]}" if name in elsewhere else f"{did_you_mean(name, names, '{}=')}{takes}"
             return Invalid(f'{called} has no argument "{name}"', hint=hint)
-    by_place = [name for name, one in known.parameters.items() if one.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    by_place = [name for name, one in known.parameters.items() if one.kind in PLACED]
     if len(given) > len(by_place):
         count = len(given) - ("self" in by_place)
         return Invalid(f"{called} was given {count} {'argument' if count == 1 else 'arguments'} in order", hint=takes)
-    twice = [name for name in by_place[: len(given)] if name in named]
+    twice = [name for name in by_place[: len(given)] if name in named and known.parameters[name].kind is not Parameter.POSITIONAL_ONLY]
     if twice:
         return Invalid(f"{called} was given {twice[0]} twice", hint="Pass it in its place, or by its name.")
     lacking = [name for name in by_place[len(given) :] if name not in named and known.parameters[name].default is Parameter.empty]

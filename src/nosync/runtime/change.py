@@ -12,7 +12,6 @@ from typing import Literal
 
 from nosync.journal.entries import Declared
 from nosync.model.errors import Invalid
-from nosync.model.identifiers import Epoch
 
 OnChange = Literal["refuse", "rebuild", "discard"]
 CHOICES = ("refuse", "rebuild", "discard")
@@ -122,15 +121,3 @@ def check_settings(old: Mapping[str, str], new: Mapping[str, str], accepted: Oth
         hint='Set what has changed as it was before the flow is declared, or pass on_other_settings="accept": the state stays as it is, '
         "and whatever is computed from here on, or again, is computed so.",
     )
-
-
-def check_choice(found: Difference, on_change: OnChange, epoch: Epoch) -> None:
-    """Refuses to go on with a changed program unless the caller said how."""
-    if on_change == "refuse" and found:
-        keeping = f"{len(found.kept)} of {len(found.kept) + len(found.fresh)} operators keep their state"
-        raise Invalid(
-            f"the program has changed since epoch {epoch}: {found}",
-            hint=f'Pass on_change="rebuild" to compute what is new or changed from the input of epochs 1 to {epoch} ({keeping}), '
-            'on_change="discard" to let it begin empty with the next epoch, or use a new home. The state of what is gone is dropped. '
-            "flow.explain(home=...) says why, part by part.",
-        )

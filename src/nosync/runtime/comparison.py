@@ -15,11 +15,11 @@ from nosync.journal.image import Image
 from nosync.model.errors import Invalid
 from nosync.model.identifiers import Epoch, TraceName
 from nosync.model.picture import Box, Picture
-from nosync.runtime.change import Difference, OnChange, base, check_same_flow, check_settings
+from nosync.runtime.change import Difference, base, check_same_flow, check_settings
 from nosync.runtime.derived_views import DerivedView
 from nosync.runtime.program import Program
 from nosync.runtime.rebuilding import ProgramChange
-from nosync.runtime.takeover import check_possible
+from nosync.runtime.takeover import impossible
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +181,9 @@ def _choices(change: ProgramChange, image: Image) -> dict[str, str]:
     rebuilt = f"computes {names} from the input{of} of epochs 1 to {image.epoch} {meanwhile}"
     emptied = f"lets {names} begin empty with epoch {image.epoch + 1}"
     said = {"rebuild": rebuilt, "discard": emptied} if found.fresh else {"rebuild": "drops what is gone", "discard": "drops what is gone"}
-    choices: tuple[OnChange, ...] = ("rebuild", "discard")
-    for choice in choices:
-        if why := _why_not(partial(check_possible, change, choice, image)):
-            said[choice] = f"not possible: {why}"
+    not_so = impossible(change, image)
+    for choice, error in not_so.items():
+        said[choice] = f"not possible: {error.message}" + (f". {error.hint}" if len(not_so) == 1 else "")
     return {"refuse": "(if nothing is said) refuses to start", **said}
 
 

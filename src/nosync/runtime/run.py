@@ -196,18 +196,23 @@ class Run:
         """
         return changes_of(self._program, self._loop.having(name), name, since, until)
 
-    def why(self, name: str, at: At = None, most: int = 100, **values: Any) -> Why:
+    def why(self, view: str, row: dict[str, Any] | None = None, /, *, at: At = None, most: int = 100, **values: Any) -> Why:
         """What the rows of a view with these values come from: epochs, slices of sources, and at most `most` input rows of each source, as
-        far as the input is kept. `values` of columns that group or join say most.
+        far as the input is kept. Values of columns that group or join say most. They come by name, or as a dict: columns called `at` or
+        `most` only so.
         >>> run.why("spend", user="ann").counts
         {'purchases': 1}
         """
         if most < 1:
             raise Invalid(f"run.why: most={most} would show no row", hint="Pass 1 or more.")
-        self._loop.having(name)
-        home = self._opened()
+        self._loop.having(view)
+        home, wanted = self._opened(), {**(row or {}), **values}
+        for column, given in (("at", at is not None), ("most", most != 100)):
+            if given and row is None and column in self._program.queries[view].columns:
+                hint = f'Pass the row\'s values as a dict, then at= and most= are ours: run.why("{view}", {{"{column}": ...}}).'
+                raise Invalid(f'run.why: view "{view}" has a column "{column}", and that is the name of an argument, too', hint=hint)
         epoch = home.resolve(at)
-        return why(self._program, self._starting.engine, home, name, values, home.epoch if epoch is None else epoch, most)
+        return why(self._program, self._starting.engine, home, view, wanted, home.epoch if epoch is None else epoch, most)
 
     def history(self) -> DataFrame:
         """One row an epoch: when it was opened, from which slices, rows in and out, layers and bytes, and which failures it survives.

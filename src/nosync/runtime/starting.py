@@ -32,7 +32,7 @@ from nosync.recovery.preflight import history_of
 from nosync.recovery.restore import Recovered, Report, check_recoverable, recover, unreported
 from nosync.recovery.survey import doubtful
 from nosync.recovery.suspicion import cleared, suspected
-from nosync.runtime.change import OnChange, check_choice, check_same_flow, check_settings
+from nosync.runtime.change import OnChange, check_same_flow, check_settings
 from nosync.runtime.epochs import Clock
 from nosync.runtime.joining import Joining
 from nosync.runtime.outlet import LayerOutlet
@@ -41,7 +41,7 @@ from nosync.runtime.rebuilding import ProgramChange
 from nosync.runtime.reporting import failing_start
 from nosync.runtime.rescaling import rescale
 from nosync.runtime.stepping import Stepping
-from nosync.runtime.takeover import Takeover, Taking, check_possible
+from nosync.runtime.takeover import Takeover, Taking, check_choice
 from nosync.runtime.unshared_home import UnsharedHome, check_unshared, is_unshared, serve_layers
 from nosync.spark.engine import WIDE_BYTES, SparkEngine
 from nosync.state.private import make_folder
@@ -135,8 +135,7 @@ def _change(program: Program, image: Image, shards: int | None, on_change: OnCha
     check_settings(image.declared.settings, change.declaration.settings, program.on_other_settings)
     if change.difference and image.epoch:
         on_change = "rebuild" if on_change == "refuse" and change.loses_nothing(image) else on_change
-        check_choice(change.difference, on_change, image.epoch)
-        check_possible(change, on_change, image)
+        check_choice(change, on_change, image)
     return program, change
 
 

@@ -4,6 +4,7 @@ Promise: until the one record that says so is there, the home belongs to the pro
 Where something is only added, the rest goes on meanwhile (see `joining`).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nosync.journal.entries import TakenOver
@@ -15,7 +16,7 @@ from nosync.model.identifiers import NO_EPOCH, Epoch
 from nosync.model.store import Disk, Remote
 from nosync.peers.arrivals import Arrivals
 from nosync.recovery.restore import Report
-from nosync.runtime.change import OnChange, base
+from nosync.runtime.change import Difference, OnChange, base
 from nosync.runtime.job_progress import Watched
 from nosync.runtime.rebuilding import ProgramChange, Rebuild, Rewriter
 from nosync.tiers.host import HostTier
@@ -70,6 +71,47 @@ def check_possible(change: ProgramChange, on_change: OnChange, image: Image) -> 
     if on_change == "discard" and change.doubts:
         name, reason = next(iter(change.doubts.items()))
         raise Invalid(f'"{base(name)}" cannot begin empty: {reason}', hint='Pass on_change="rebuild".')
+
+
+def impossible(change: ProgramChange, image: Image) -> dict[OnChange, Invalid]:
+    """The ways to go on with a changed program that could not be carried out, and why."""
+    found: dict[OnChange, Invalid] = {}
+    choices: tuple[OnChange, ...] = ("rebuild", "discard")
+    for choice in choices:
+        try:
+            check_possible(change, choice, image)
+        except Invalid as error:
+            found[choice] = error
+    return found
+
+
+def check_choice(change: ProgramChange, on_change: OnChange, image: Image) -> None:
+    """Refuses to go on with a changed program unless the caller said how, and unless that is possible; with the ways that are."""
+    not_so, found = impossible(change, image), change.difference
+    if len(not_so) == 2 and on_change in (*not_so, "refuse"):
+        reasons = "; ".join(f'on_change="{choice}": {error.message}' for choice, error in not_so.items())
+        known = [f'"{sink}"' for sink in change.sinks if image.declared is not None and sink in image.declared.sinks]
+        first = f'Select for sink {", ".join(known)} what it had; or, with "rebuild", give it another name and an empty target; or use'
+        raise Invalid(
+            f"the program has changed since epoch {image.epoch}: {found}. No way to go on is possible: {reasons}",
+            hint=f"{first if known else 'Use'} a new home. flow.explain(home=...) says why, part by part.",
+        )
+    if on_change in not_so:
+        raise not_so[on_change]
+    if on_change == "refuse" and found:
+        raise Invalid(f"the program has changed since epoch {image.epoch}: {found}", hint=_ways_on(found, image.epoch, not_so))
+
+
+def _ways_on(found: Difference, epoch: Epoch, not_so: Mapping[OnChange, Invalid]) -> str:
+    keeping = f"{len(found.kept)} of {len(found.kept) + len(found.fresh)} operators keep their state"
+    ways = {
+        "rebuild": f'on_change="rebuild" to compute what is new or changed from the input of epochs 1 to {epoch} ({keeping})',
+        "discard": 'on_change="discard" to let it begin empty with the next epoch',
+    }
+    open_ones = [way for choice, way in ways.items() if choice not in not_so]
+    closed = [f'on_change="{choice}" is not possible: {error.message}. ' for choice, error in not_so.items()]
+    said = f"Pass {', '.join(open_ones)}, or use a new home. {''.join(closed)}"
+    return f"{said}The state of what is gone is dropped. flow.explain(home=...) says why, part by part."
 
 
 @dataclass
