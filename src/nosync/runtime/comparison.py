@@ -173,7 +173,8 @@ def _choices(change: ProgramChange, image: Image) -> dict[str, str]:
     found = change.difference
     if not found or not image.epoch:
         return {}
-    if change.loses_nothing(image) and not _why_not(partial(check_possible, change, "rebuild", image)):
+    not_so = impossible(change, image)
+    if change.loses_nothing(image) and "rebuild" not in not_so:
         return {}
     names = ", ".join(dict.fromkeys(base(name) for name in found.fresh)) or "nothing"
     of = f" of {', '.join(sorted(change.sources))}" if change.sources else ""
@@ -181,7 +182,6 @@ def _choices(change: ProgramChange, image: Image) -> dict[str, str]:
     rebuilt = f"computes {names} from the input{of} of epochs 1 to {image.epoch} {meanwhile}"
     emptied = f"lets {names} begin empty with epoch {image.epoch + 1}"
     said = {"rebuild": rebuilt, "discard": emptied} if found.fresh else {"rebuild": "drops what is gone", "discard": "drops what is gone"}
-    not_so = impossible(change, image)
     for choice, error in not_so.items():
         said[choice] = f"not possible: {error.message}" + (f". {error.hint}" if len(not_so) == 1 else "")
     return {"refuse": "(if nothing is said) refuses to start", **said}
