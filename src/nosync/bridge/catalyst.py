@@ -7,11 +7,12 @@ a JVM of its own).
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, cast
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, _parse_datatype_json_string
 
+from nosync.bridge.packages import packages
 from nosync.bridge.trees import KnownSequence, Table, Trees
 
 Java = Any  # an object in the JVM: a plan, an expression, an attribute
@@ -83,7 +84,7 @@ class Catalyst:
 
     def __init__(self, spark: SparkSession) -> None:
         self.spark = spark
-        self.jvm = cast(Any, spark._jvm)
+        self.jvm = packages(spark)
         self.expressions: Java = Classes(self.jvm.org.apache.spark.sql.catalyst.expressions)
         self.logical: Java = Classes(self.jvm.org.apache.spark.sql.catalyst.plans.logical)
         self.types: Java = Classes(self.jvm.org.apache.spark.sql.types.DataTypes)

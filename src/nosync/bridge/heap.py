@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from nosync.bridge.trees import helper
+
 
 @dataclass(frozen=True, slots=True)
 class Heap:
@@ -16,16 +18,8 @@ class Heap:
 
 
 def heap_of(spark: SparkSession) -> Heap | None:
-    """Some ten calls, a few milliseconds. None where there is no JVM, or none any more."""
+    """One call. None where there is no JVM, or none any more."""
     try:
-        return _heap_of(spark)
+        return Heap(*map(int, str(helper(spark, "Facts").heap()).split()))
     except (Py4JError, AttributeError, OSError):
         return None
-
-
-def _heap_of(spark: SparkSession) -> Heap:
-    management = spark._jvm.java.lang.management.ManagementFactory  # type: ignore[union-attr]
-    heap = management.getMemoryMXBean().getHeapMemoryUsage()
-    left = [pool.getCollectionUsage() for pool in management.getMemoryPoolMXBeans() if str(pool.getType()) == "Heap memory"]
-    live = sum(int(usage.getUsed()) for usage in left if usage is not None)
-    return Heap(int(heap.getUsed()), live, int(heap.getMax()))

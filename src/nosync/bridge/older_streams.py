@@ -7,12 +7,12 @@ queries only: the same plan is built anew over leaves that say they do not.
 
 import json
 import threading
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from nosync.bridge.catalyst import Catalyst, Java, children, kind
+from nosync.bridge.packages import packages
 from nosync.bridge.sessions import activate
 from nosync.model.errors import Refused
 
@@ -26,7 +26,7 @@ class OlderBatches:
 
     def __init__(self, spark: SparkSession, leaf: Java, folder: str) -> None:
         self._catalyst, self._leaf = Catalyst(spark), leaf
-        self._jvm: Any = spark._jvm
+        self._jvm = packages(spark)
         self._lock = threading.Lock()
         activate(spark)
         self._source = leaf.dataSource().createSource(folder)

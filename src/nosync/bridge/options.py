@@ -1,10 +1,9 @@
 """The options that Spark's readers of files know, by Spark's own account."""
 
-from functools import reduce
-
 from pyspark.sql import SparkSession
 
 from nosync.bridge.catalyst import Java
+from nosync.bridge.packages import packages
 
 CATALYST, SOURCES = "org.apache.spark.sql.catalyst", "org.apache.spark.sql.execution.datasources"
 OF_FORMAT = {
@@ -21,6 +20,6 @@ def known_options(spark: SparkSession, format: str) -> tuple[str, ...]:
     """Names for a format."""
     found = set(OF_ALL)
     for name in (OF_FORMAT[format], f"{SOURCES}.FileIndexOptions"):
-        owner: Java = reduce(getattr, name.split("."), spark._jvm)
+        owner: Java = getattr(packages(spark), name)
         found.update(str(owner.getAllOptions().mkString(",")).split(","))
     return tuple(sorted(filter(None, found)))

@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 
 from nosync.bridge.catalyst import AttributeIdentity, Catalyst, Java, items, kind
 from nosync.bridge.frames import analyzed
+from nosync.bridge.packages import packages
 from nosync.bridge.trees import helper
 from nosync.model.quoting import quoted
 
@@ -44,7 +45,7 @@ class FileRelation:
 def split(spark: SparkSession, text: str) -> list[tuple[int, str]]:
     """The statements of a file of SQL as Spark splits it, each with the number of its first line."""
     found, line = [], 1
-    for statement in items(spark._jvm.org.apache.spark.sql.catalyst.util.StringUtils.splitSemiColon(text, False)):  # type: ignore[union-attr]
+    for statement in items(packages(spark).org.apache.spark.sql.catalyst.util.StringUtils.splitSemiColon(text, False)):
         stripped = statement.lstrip()
         found.append((line + statement[: len(statement) - len(stripped)].count("\n"), statement))
         line += statement.count("\n")

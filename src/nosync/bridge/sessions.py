@@ -3,10 +3,12 @@
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
+
+from nosync.bridge.packages import packages
+from nosync.bridge.trees import helper
 
 OPERATIONS_CHECKED = "spark.sql.streaming.unsupportedOperationCheck"
 MAPS_HASHED = "spark.sql.legacy.allowHashOnMapType"
@@ -36,19 +38,26 @@ def has_temporary_view(spark: SparkSession, name: str) -> bool:
 
 def uris_of(spark: SparkSession, paths: Iterable[str]) -> list[str]:
     """Local paths as Spark spells them in `_metadata.file_path`."""
-    path_of = spark._jvm.org.apache.hadoop.fs.Path  # type: ignore[union-attr]
+    path_of = packages(spark).org.apache.hadoop.fs.Path
     return [str(path_of(f"file:{path}").toUri().toString()) for path in paths]
+
+
+def session_settings(spark: SparkSession, families: Iterable[str], names: Iterable[str]) -> dict[str, str]:
+    """Those that somebody has set and that begin as one of the families, and those of these names, as far as Spark knows them. One call."""
+    conf = spark._jsparkSession.sessionState().conf()
+    words = str(helper(spark, "Facts").settings(conf, "\n".join(families), "\n".join(names))).split("\0")
+    return dict(zip(words[:-1:2], words[1::2], strict=True))
 
 
 def java_version(spark: SparkSession) -> str:
     """The feature release: 17, 21."""
-    return str(spark._jvm.java.lang.Runtime.version().feature())  # type: ignore[union-attr]
+    return str(packages(spark).java.lang.Runtime.version().feature())
 
 
 @contextmanager
 def active(spark: SparkSession) -> Iterator[None]:
     """What this thread asks of Spark without a job goes by the session's settings meanwhile."""
-    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession  # type: ignore[union-attr]
+    sessions = packages(spark).org.apache.spark.sql.classic.SparkSession
     before = sessions.getActiveSession()
     sessions.setActiveSession(spark._jsparkSession)
     try:
@@ -89,7 +98,7 @@ def settings_in_tasks(spark: SparkSession) -> Iterator[None]:
     before = context.getLocalProperties()
     properties = before.clone()
     settings = spark._jsparkSession.sessionState().conf().getAllConfs()
-    properties.putAll(spark._jvm.scala.jdk.javaapi.CollectionConverters.asJava(settings))  # type: ignore[union-attr]
+    properties.putAll(packages(spark).scala.jdk.javaapi.CollectionConverters.asJava(settings))
     context.setLocalProperties(properties)
     try:
         yield
@@ -99,5 +108,4 @@ def settings_in_tasks(spark: SparkSession) -> Iterator[None]:
 
 def activate(spark: SparkSession) -> None:
     """Spark's physical plans ask the thread which session they belong to."""
-    jvm: Any = spark._jvm
-    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)
+    packages(spark).org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)

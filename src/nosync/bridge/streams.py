@@ -8,7 +8,6 @@ import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -16,6 +15,7 @@ from pyspark.sql.types import StructType
 from nosync.bridge.catalyst import AttributeIdentity, Catalyst, Java, children, items, kind
 from nosync.bridge.errors import JavaError, root_message
 from nosync.bridge.frames import analyzed
+from nosync.bridge.packages import packages
 from nosync.bridge.sessions import activate
 from nosync.model.errors import Invalid, Unavailable
 
@@ -115,7 +115,7 @@ class MicroBatches:
 
     def __init__(self, spark: SparkSession, leaf: Java, folder: str) -> None:
         self._catalyst, self._leaf = Catalyst(spark), leaf
-        self._jvm: Any = spark._jvm
+        self._jvm = packages(spark)
         self._lock = threading.Lock()
         activate(spark)
         self._scan = leaf.table().newScanBuilder(leaf.extraOptions()).build()

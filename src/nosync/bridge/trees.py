@@ -18,6 +18,7 @@ from typing import Any
 from py4j.java_gateway import JavaObject
 from pyspark.sql import SparkSession
 
+from nosync.bridge.packages import packages
 from nosync.bridge.releasing import when_gone
 
 KEPT = ("sql", "toString", "canonicalized", "semanticHash", "hashCode", "maxRows", "id", "references", "isStreaming")
@@ -68,7 +69,7 @@ def helper(spark: SparkSession, name: str) -> Any:
     """An instance of a Java class of ours, compiled with the first use in a JVM."""
     key = str(spark.sparkContext.applicationId), name
     if key not in _helpers:
-        jvm: Any = spark._jvm
+        jvm = packages(spark)
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
         compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
         compiler.cook(files(__package__).joinpath(f"{name}.java").read_text())

@@ -5,10 +5,9 @@ Recorded with the declaration, so that no run resumes a home under others withou
 
 import platform
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from nosync.bridge.sessions import MAPS_HASHED, java_version
+from nosync.bridge.sessions import MAPS_HASHED, java_version, session_settings
 
 # Always recorded, also where they are at their defaults: another version of Spark may have others.
 NAMED = (
@@ -74,20 +73,14 @@ FAMILIES = (
 
 def settings_of(spark: SparkSession) -> dict[str, str]:
     """By name. Of versions, as much as stands for a change in what is computed: Spark 4.3, Java 17, Python 3.11."""
-    given = {name: str(value) for name, value in spark.conf.getAll.items() if name.startswith(FAMILIES) and name != MAPS_HASHED}
     versions = {
         "version of Spark": _feature(spark.version),
         "version of Java": java_version(spark),
         "version of Python": _feature(platform.python_version()),
     }
-    return {**given, **{name: value for name in NAMED if (value := _value(spark, name)) is not None}, **versions}
-
-
-def _value(spark: SparkSession, name: str) -> str | None:
-    try:
-        return str(spark.conf.get(name))
-    except PySparkException:
-        return None  # this version of Spark does not know it
+    found = session_settings(spark, FAMILIES, NAMED)
+    found.pop(MAPS_HASHED, None)
+    return {**found, **versions}
 
 
 def _feature(version: str) -> str:
