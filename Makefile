@@ -26,7 +26,7 @@ SPARK ?=
 REV ?= HEAD
 MUTATE_ARGS ?=
 
-.PHONY: help setup demo shop test check docs simulate crash-test cluster-test servers connector-servers test-servers test-connectors test-pipelines bench bench-against bench-pipelines bench-small bench-durability bench-connectors bench-lakes bench-history bench-study bench-scale soak bench-latency bench-first bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
+.PHONY: help setup demo shop test check docs simulate crash-test cluster-test servers connector-servers test-long test-servers test-connectors test-pipelines bench bench-against bench-pipelines bench-small bench-durability bench-connectors bench-lakes bench-history bench-study bench-scale soak bench-latency bench-first bench-declare tpch nexmark random-sql spark-sql-tests fuzz mutate clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -76,6 +76,9 @@ servers: $(READY) ## the S3 servers that tests talk to, built once and kept in ~
 
 connector-servers: $(READY) ## the servers that connectors talk to: Kafka, PostgreSQL and an S3 server, installed once
 	@$(VENV)/bin/python -m tests.servers kafka postgres versitygw
+
+test-long: $(READY) ## more of what the suite has shortly: histories, seeds, ways, kills, about ten minutes
+	@$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal --long -m long $(PYTEST_ARGS)
 
 test-servers: $(READY) ## tests with servers that take minutes to build: one whose conditional put is not atomic
 	@$(VENV)/bin/python -m pytest --servers -m servers $(PYTEST_ARGS)

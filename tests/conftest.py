@@ -18,7 +18,7 @@ from nosync.model.errors import NosyncError
 from nosync.spark import class_archive
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
-from tests import jvm
+from tests import jvm, lookups
 from tests.servers import installing
 from tests.servers.s3 import Server, settings_for, versitygw
 from tests.store.servers import BUCKET
@@ -29,17 +29,20 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT / "src"), str(
 
 SLOWEST = 10
 LONG_BUILDS = "servers"
+LONG = "long"
 LEFT_OUT = pytest.StashKey[dict[str, str]]()  # why, by the name of the test
 SERVERS = {"kafka_broker": "kafka", "postgres_server": "postgres"}  # by the fixture that starts one
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--servers", action="store_true", help="also what needs servers that take minutes to build (`make test-servers`)")
+    parser.addoption("--long", action="store_true", help="also more of what the suite has shortly: seeds, ways, kills (`make test-long`)")
     parser.addoption("--connectors", action="store_true", help="also what needs servers that have to be installed (`make test-connectors`)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Every JVM of a test starts quickly, also in processes that tests start. The whole suite makes what it needs for that first."""
+    lookups.remember()
     cache = getattr(config, "cache", None)
     if hasattr(config, "workerinput") or cache is None:
         return
@@ -98,6 +101,8 @@ def why_left_out(config: pytest.Config, item: pytest.Item) -> str:
     """The reason; nothing for a test that is to run."""
     if item.get_closest_marker(LONG_BUILDS) and not config.getoption("--servers"):
         return "a server that takes minutes to build: `make test-servers` runs it"
+    if item.get_closest_marker(LONG) and not config.getoption("--long"):
+        return "more of what other tests have shortly: `make test-long` runs it"
     if config.getoption("--connectors"):
         return ""
     if item.get_closest_marker("connectors"):

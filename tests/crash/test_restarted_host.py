@@ -16,6 +16,7 @@ from nosync.store.disk import LocalDisk
 from nosync.store.objects import open_remote
 from tests.crash.orders import feed, judge, orders_flow, taken
 from tests.crash.power import Power
+from tests.longer import more
 
 RESTARTS = 3
 
@@ -31,7 +32,7 @@ def live(life: Stepping, chance: random.Random, folder: Path) -> int:
     return life.upkeep.safe()["host"]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, *more([2, 3])])
 @pytest.mark.parametrize("kept", [False, True])
 def test_what_was_safe_is_there_after_the_host_restarts(
     quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, kept: bool

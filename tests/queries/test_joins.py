@@ -7,13 +7,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from nosync.testing import Change, check
+from tests.longer import more
 from tests.queries.join_cases import SCHEMAS, check_queries
 
 EQUALITIES = ["a.k = b.k", "x = y", "t = u and d = e", "t <=> u", "s = z and a.k <=> b.k"]
 KINDS = ["join", "left join", "right join", "full join", "left semi join", "left anti join"]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1, *more([2])])
 def test_every_kind_of_join_on_equal_keys(quick: SparkSession, tmp_path: Path, seed: int) -> None:
     pairs = [(kind, EQUALITIES[(place + seed) % len(EQUALITIES)]) for place, kind in enumerate(KINDS)]
     queries = [f"select * from a {kind} b on {condition}" for kind, condition in pairs]
@@ -24,7 +25,7 @@ def test_every_kind_of_join_on_equal_keys(quick: SparkSession, tmp_path: Path, s
 CONDITIONS = ["a.k = b.k and x < y", "t <=> u and x <> y", "x < y"]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [1, *more([0])])
 def test_every_kind_of_join_with_conditions_beyond_equal_keys(quick: SparkSession, tmp_path: Path, seed: int) -> None:
     pairs = [(kind, CONDITIONS[(place + seed) % len(CONDITIONS)]) for place, kind in enumerate(KINDS)]
     queries = [f"select * from a {kind} b on {condition}" for kind, condition in pairs]

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 import nosync as ns
 from nosync.bridge.kept_plans import Channel
 from nosync.spark.ways import Ways, rows_of
+from tests.longer import more
 from tests.metamorphic import checksums, contents, run_all
 from tests.spark.test_same_bits import rows
 
@@ -62,7 +63,7 @@ def feeds(source: Any, other: Any, seed: int) -> list[Callable[[], None]]:
     return [lambda epoch=epoch: feed(epoch) for epoch in range(EPOCHS)]
 
 
-@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("shards", [3, *more([1])])
 def test_narrow_wide_and_both_in_turn_give_the_same_bits(quick: SparkSession, tmp_path: Path, shards: int) -> None:
     for way in ("narrow", "wide", "mixed"):
         flow, *sources = many_operators(quick)
