@@ -122,6 +122,7 @@ class Tables:
             for name, rows in self.rows.items()
             if rows
         }
+        self._made: dict[tuple[str, tuple[int, ...]], DataFrame] = {}
 
     def after(self, epoch: int) -> dict[str, DataFrame]:
         return {name: self._table(name, self._kept(name, self.changes[:epoch])) for name in self.empty}
@@ -144,5 +145,7 @@ class Tables:
         return tuple(kept)
 
     def _table(self, name: str, rows: tuple[int, ...]) -> DataFrame:
-        empty = self.empty[name]
-        return self.spark.createDataFrame(self.all[name].take(list(rows)), empty.schema) if rows else empty
+        """One DataFrame for all epochs in which the table holds the same rows."""
+        if rows and (name, rows) not in self._made:
+            self._made[name, rows] = self.spark.createDataFrame(self.all[name].take(list(rows)), self.empty[name].schema)
+        return self._made[name, rows] if rows else self.empty[name]
