@@ -61,21 +61,24 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What was left out, and why; the files that took longest, where there were many."""
+    """What was left out, and why; the folders and the files that took longest, where there were many."""
     left_out = terminalreporter.config.stash.get(LEFT_OUT, {})
     for reason in sorted(set(left_out.values())):
         terminalreporter.write_line(f"left out, {reason}:", yellow=True)
         for test in sorted(test for test, why in left_out.items() if why == reason):
             terminalreporter.write_line(f"  {test}", yellow=True)
-    seconds = Counter[str]()
+    files, folders = Counter[str](), Counter[str]()
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport):
-                seconds[report.nodeid.partition("::")[0]] += report.duration
-    if len(seconds) > SLOWEST:
-        terminalreporter.section(f"slowest of {len(seconds)} files, {sum(seconds.values()):.0f} s together")
-        for name, spent in seconds.most_common(SLOWEST):
-            terminalreporter.write_line(f"{spent:8.1f} s  {name}")
+                file = report.nodeid.partition("::")[0]
+                files[file] += report.duration
+                folders[file.rpartition("/")[0]] += report.duration
+    for what, seconds in (("folders", folders), ("files", files)):
+        if len(seconds) > SLOWEST:
+            terminalreporter.section(f"slowest of {len(seconds)} {what}, {sum(seconds.values()):.0f} s together")
+            for name, spent in seconds.most_common(SLOWEST):
+                terminalreporter.write_line(f"{spent:8.1f} s  {name}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
