@@ -33,12 +33,12 @@ def written(folder: Path, number: int) -> None:
 
 @pytest.mark.parametrize("clean", ["archive", "delete", "off"])
 def test_consumed_files_are_cleaned_once_nothing_can_ask_for_them(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clean: str
+    quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clean: str
 ) -> None:
     monkeypatch.setattr("nosync.runtime.stepping.TRIM_BATCH", 1)
     folder, archive = tmp_path / "in", tmp_path / "archive"
     written(folder, 1)
-    flow = ns.Flow("shop", spark)
+    flow = ns.Flow("shop", quick)
     options: dict[str, Any] = {"cleanSource": clean} | ({"sourceArchiveDir": archive} if clean == "archive" else {})
     rows = flow.source("s", ns.files(folder, schema="x bigint", maxFilesPerTrigger=1, **options))
     flow.view("v", rows)
@@ -58,10 +58,10 @@ def test_an_archive_inside_the_source_is_refused(tmp_path: Path) -> None:
 
 
 def test_rows_in_memory_are_kept_until_they_are_safe_and_then_let_go(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("nosync.runtime.stepping.TRIM_BATCH", 1)
-    flow = ns.Flow("shop", spark)
+    flow = ns.Flow("shop", quick)
     source = ns.memory("x int")
     flow.view("v", flow.source("s", source))
     with flow.start(home=tmp_path, shards=2) as run:
@@ -101,8 +101,8 @@ class Ticker:
         self.forgotten.add(slice["number"])
 
 
-def test_a_source_that_cannot_be_read_again_is_read_once(spark: SparkSession, tmp_path: Path) -> None:
-    flow = ns.Flow("shop", spark)
+def test_a_source_that_cannot_be_read_again_is_read_once(quick: SparkSession, tmp_path: Path) -> None:
+    flow = ns.Flow("shop", quick)
     source = Ticker()
     flow.view("v", flow.source("s", source))
     with flow.start(home=tmp_path, shards=2) as run:
@@ -112,7 +112,7 @@ def test_a_source_that_cannot_be_read_again_is_read_once(spark: SparkSession, tm
 
 
 def test_rows_stay_in_their_source_until_they_survive_the_loss_of_the_host(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced = threading.Event()
     step = HostTier.step
@@ -123,7 +123,7 @@ def test_rows_stay_in_their_source_until_they_survive_the_loss_of_the_host(
         return step(tier)
 
     monkeypatch.setattr(HostTier, "step", slow)
-    flow = ns.Flow("shop", spark)
+    flow = ns.Flow("shop", quick)
     source = Ticker()
     flow.view("v", flow.source("s", source))
     with flow.start(home=tmp_path, shards=2) as run:
@@ -133,9 +133,9 @@ def test_rows_stay_in_their_source_until_they_survive_the_loss_of_the_host(
         assert soon(lambda: source.forgotten == {1, 2, 3})
 
 
-def test_files_that_no_record_names_are_swept_and_no_others(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_that_no_record_names_are_swept_and_no_others(quick: SparkSession, tmp_path: Path) -> None:
     def start() -> tuple[ns.Run, Any]:
-        flow = ns.Flow("shop", spark)
+        flow = ns.Flow("shop", quick)
         source = ns.memory("x int")
         flow.view("v", flow.source("s", source))
         return flow.start(home=tmp_path, shards=2), source

@@ -24,11 +24,11 @@ def declared(spark: SparkSession, function: Callable[[int], int]) -> tuple[ns.Fl
     return flow, source
 
 
-def test_a_function_that_raises_stops_the_flow_naming_view_epoch_and_its_own_lines(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_function_that_raises_stops_the_flow_naming_view_epoch_and_its_own_lines(quick: SparkSession, tmp_path: Path) -> None:
     def inverse(x: int) -> int:
         return 12 // x
 
-    flow, source = declared(spark, inverse)
+    flow, source = declared(quick, inverse)
     run = flow.start(home=tmp_path, shards=2)
     source.add([("a", 3)])
     run.processAllAvailable()
@@ -48,7 +48,7 @@ def test_a_function_that_raises_stops_the_flow_naming_view_epoch_and_its_own_lin
 
         return inverse
 
-    flow, source = declared(spark, corrected())
+    flow, source = declared(quick, corrected())
     with flow.start(home=tmp_path) as run:
         run.processAllAvailable()
         assert run.epoch == 2
@@ -56,14 +56,14 @@ def test_a_function_that_raises_stops_the_flow_naming_view_epoch_and_its_own_lin
         assert sorted(map(tuple, run.view("plain").collect())) == [("a", 2), ("b", 1)]
 
 
-def test_the_lines_of_a_function_are_shown_wherever_its_file_lies(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_lines_of_a_function_are_shown_wherever_its_file_lies(quick: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "a nosync of pyspark" / "pyspark" / "nosync"
     folder.mkdir(parents=True)
     program = folder / "shop.py"
     program.write_text("def inverse(x):\n    return 12 // x\n")
     names: dict[str, Any] = {}
     exec(compile(program.read_text(), program, "exec"), names)
-    flow, source = declared(spark, names["inverse"])
+    flow, source = declared(quick, names["inverse"])
     run = flow.start(home=tmp_path / "home")
     source.add([("a", 0)])
     with pytest.raises(ns.Failed, match="ZeroDivisionError") as error:
@@ -74,8 +74,8 @@ def test_the_lines_of_a_function_are_shown_wherever_its_file_lies(spark: SparkSe
     assert len([line for line in lines if line.startswith("  File ")]) == 1
 
 
-def test_an_expression_that_fails_on_the_data_is_reported_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
-    flow = ns.Flow("shop", spark)
+def test_an_expression_that_fails_on_the_data_is_reported_in_one_line(quick: SparkSession, tmp_path: Path) -> None:
+    flow = ns.Flow("shop", quick)
     source = ns.memory("x int")
     flow.view("v", flow.source("s", source).select(F.expr("10 / x")))
     run = flow.start(home=tmp_path)
@@ -89,8 +89,8 @@ def test_an_expression_that_fails_on_the_data_is_reported_in_one_line(spark: Spa
     assert "loop.py" not in printed and len(printed.splitlines()) < 20, printed
 
 
-def test_a_sum_that_overflows_is_reported_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
-    flow = ns.Flow("shop", spark)
+def test_a_sum_that_overflows_is_reported_in_one_line(quick: SparkSession, tmp_path: Path) -> None:
+    flow = ns.Flow("shop", quick)
     source = ns.memory("x bigint")
     rows = flow.source("s", source)
     flow.view("total", rows.groupBy().agg(F.sum("x").alias("t")).selectExpr("t % 10 as t"))
@@ -101,8 +101,8 @@ def test_a_sum_that_overflows_is_reported_in_one_line(spark: SparkSession, tmp_p
     assert "overflow" in str(error.value).splitlines()[0] and "\tat " not in str(error.value)
 
 
-def test_a_kept_sum_that_overflows_is_an_error_for_its_reader_until_it_fits_again(spark: SparkSession, tmp_path: Path) -> None:
-    flow = ns.Flow("shop", spark)
+def test_a_kept_sum_that_overflows_is_an_error_for_its_reader_until_it_fits_again(quick: SparkSession, tmp_path: Path) -> None:
+    flow = ns.Flow("shop", quick)
     source = ns.memory("x bigint", removals=True)
     flow.view("total", flow.source("s", source).agg(F.sum("x").alias("t")))
     with flow.start(home=tmp_path) as run:
@@ -115,17 +115,17 @@ def test_a_kept_sum_that_overflows_is_an_error_for_its_reader_until_it_fits_agai
     assert ns.open(tmp_path).view("total").to_pylist() == [{"t": 2**62}]
 
 
-def test_a_second_run_on_a_home_fences_the_first(spark: SparkSession, tmp_path: Path) -> None:
-    flow, source = declared(spark, lambda x: x)
+def test_a_second_run_on_a_home_fences_the_first(quick: SparkSession, tmp_path: Path) -> None:
+    flow, source = declared(quick, lambda x: x)
     first = flow.start(home=tmp_path)
-    with declared(spark, lambda x: x)[0].start(home=tmp_path) as second:
+    with declared(quick, lambda x: x)[0].start(home=tmp_path) as second:
         source.add([("a", 1)])
         with pytest.raises(ns.Fenced, match=f"process {os.getpid()} on .* took this flow over"):
             first.awaitTermination(60)
         assert not first.isActive and second.isActive
 
 
-def test_a_second_process_on_a_home_fences_the_first(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_second_process_on_a_home_fences_the_first(quick: SparkSession, tmp_path: Path) -> None:
     code = f"""
 from pathlib import Path
 from nosync.journal.journal import Journal
@@ -133,7 +133,7 @@ from nosync.model.run import this_process
 from nosync.store.disk import LocalDisk
 Journal(LocalDisk(Path({str(tmp_path)!r})), None, this_process(0.0))
 """
-    flow, source = declared(spark, lambda x: x)
+    flow, source = declared(quick, lambda x: x)
     run = flow.start(home=tmp_path)
     subprocess.run([sys.executable, "-c", code], check=True)
     source.add([("a", 1)])
@@ -159,18 +159,18 @@ def changed(spark: SparkSession, name: str, query: str, rows: Sequence[tuple[str
     ],
 )
 def test_a_changed_program_is_an_error_that_says_what_changed(
-    spark: SparkSession, tmp_path: Path, name: str, query: str, words: str
+    quick: SparkSession, tmp_path: Path, name: str, query: str, words: str
 ) -> None:
     once = {"availableNow": True}
-    changed(spark, "shop", "select k, sum(x) from s group by k", [("a", 1)]).start(tmp_path, 2, once).awaitTermination()
+    changed(quick, "shop", "select k, sum(x) from s group by k", [("a", 1)]).start(tmp_path, 2, once).awaitTermination()
     with pytest.raises(ns.Invalid) as error:
-        changed(spark, name, query).start(home=tmp_path, shards=2)
+        changed(quick, name, query).start(home=tmp_path, shards=2)
     assert words in str(error.value).splitlines()[0]
-    changed(spark, "shop", "select k, sum(x) from s group by k").start(home=tmp_path).stop()  # the home is free again
+    changed(quick, "shop", "select k, sum(x) from s group by k").start(home=tmp_path).stop()  # the home is free again
 
 
-def test_an_aggregate_that_fails_over_no_rows_runs_over_some(spark: SparkSession, tmp_path: Path) -> None:
-    flow = ns.Flow("shop", spark)
+def test_an_aggregate_that_fails_over_no_rows_runs_over_some(quick: SparkSession, tmp_path: Path) -> None:
+    flow = ns.Flow("shop", quick)
     source = ns.memory("x int")
     flow.source("s", source)
     flow.sql("create view v as select element_at(sort_array(collect_list(x)), 1) as least from s")
@@ -180,8 +180,8 @@ def test_an_aggregate_that_fails_over_no_rows_runs_over_some(spark: SparkSession
     assert ns.open(tmp_path).view("v").to_pylist() == [{"least": 2}]
 
 
-def test_an_epoch_that_is_not_kept_is_named_with_those_that_are(spark: SparkSession, tmp_path: Path) -> None:
-    flow, source = declared(spark, lambda x: x)
+def test_an_epoch_that_is_not_kept_is_named_with_those_that_are(quick: SparkSession, tmp_path: Path) -> None:
+    flow, source = declared(quick, lambda x: x)
     with flow.start(home=tmp_path) as run:
         source.add([("a", 1)])
         run.processAllAvailable()
@@ -193,8 +193,8 @@ def test_an_epoch_that_is_not_kept_is_named_with_those_that_are(spark: SparkSess
             run.view("plane")
 
 
-def test_a_flow_runs_once_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
-    flow = ns.Flow("once", spark)
+def test_a_flow_runs_once_at_a_time(quick: SparkSession, tmp_path: Path) -> None:
+    flow = ns.Flow("once", quick)
     flow.view("all", flow.source("rows", ns.memory("x int")))
     with flow.start(home=tmp_path / "one", shards=1), pytest.raises(ns.Conflict, match='flow "once" is already running'):
         flow.start(home=tmp_path / "two", shards=1)

@@ -266,7 +266,7 @@ def test_a_name_that_is_no_text_rejects_the_file(tmp_path: Path) -> None:
         assert taken and taken["broken"] == {name: "its name is not UTF-8"}
 
 
-def test_whatever_a_file_does_wrong_rejects_it_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
+def test_whatever_a_file_does_wrong_rejects_it_and_nothing_else(quick: SparkSession, tmp_path: Path) -> None:
     folder, home = tmp_path / "in", tmp_path / "home"
     folder.mkdir()
     write(folder, "good.parquet", list(range(2000)))
@@ -279,7 +279,7 @@ def test_whatever_a_file_does_wrong_rejects_it_and_nothing_else(spark: SparkSess
     for name, plaintext_footer in (("secret.parquet", False), ("secret column.parquet", True)):
         encrypt(folder / name, plaintext_footer)
     for _ in range(2):
-        with flow_over(spark, folder).start(home=home, shards=2) as run:
+        with flow_over(quick, folder).start(home=home, shards=2) as run:
             run.processAllAvailable()
             assert run.view("rows").count() == 2004
             assert run.view("total").count() == 5
@@ -290,18 +290,18 @@ def test_whatever_a_file_does_wrong_rejects_it_and_nothing_else(spark: SparkSess
     assert answered("fsck", home).exit_code == 0
 
 
-def test_a_file_that_is_needed_again_and_cannot_be_had_is_set_aside_on_record(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_file_that_is_needed_again_and_cannot_be_had_is_set_aside_on_record(quick: SparkSession, tmp_path: Path) -> None:
     folder, home = tmp_path / "in", tmp_path / "home"
     folder.mkdir()
     for number, name in enumerate(("a", "b")):
         write(folder, name, [number], number)
-    with flow_over(spark, folder).start(home=home, shards=1) as run:
+    with flow_over(quick, folder).start(home=home, shards=1) as run:
         run.processAllAvailable()
     shutil.rmtree(home / "layers")
     (folder / "a").unlink()
     predicted = answered("fsck", home)
     assert predicted.exit_code == 2 and f'file "{folder / "a"}" of source "s", epoch 1, is gone' in predicted.output
-    run = flow_over(spark, folder).start(home=home)
+    run = flow_over(quick, folder).start(home=home)
     with pytest.raises(ns.Conflict, match=r'file ".*/in/a" is gone\n.*nosync skip HOME "s" "a"'):
         run.awaitTermination()
     assert answered("skip", home, "t", "a").exit_code == 1 and answered("skip", home, "s", "/elsewhere/a").exit_code == 1
@@ -309,7 +309,7 @@ def test_a_file_that_is_needed_again_and_cannot_be_had_is_set_aside_on_record(sp
     predicted = answered("fsck", home)
     assert predicted.exit_code == 1 and 'Of source "s", set aside for good: a.' in predicted.output
     for _ in range(2):
-        with flow_over(spark, folder).start(home=home) as run:
+        with flow_over(quick, folder).start(home=home) as run:
             run.processAllAvailable()
             assert [row.name for row in run.view("rows").collect()] == ["b"]
             assert [tuple(row) for row in run.view("total").collect()] == [("b", 1)]

@@ -52,13 +52,13 @@ def names(home: Path, at: int | None = None, view: str = "v") -> list[Any]:
 
 
 @pytest.mark.parametrize("format", ["parquet", "json", "csv", "text", "orc"])
-def test_new_files_are_picked_up_while_running_and_after_a_restart(spark: SparkSession, tmp_path: Path, format: str) -> None:
+def test_new_files_are_picked_up_while_running_and_after_a_restart(quick: SparkSession, tmp_path: Path, format: str) -> None:
     folder, home = tmp_path / "in", tmp_path / "home"
     write(folder, "a", format, [1, 2])
     schema = None if format == "text" else "x int, name string"
 
     def flow() -> ns.Flow:
-        return flow_over(spark, ns.files(folder, format=format, schema=schema))
+        return flow_over(quick, ns.files(folder, format=format, schema=schema))
 
     with flow().start(home=home, shards=2) as run:
         run.processAllAvailable()
@@ -76,19 +76,19 @@ def test_new_files_are_picked_up_while_running_and_after_a_restart(spark: SparkS
     assert taken == ["a", "b", "c", "d"]
 
 
-def test_one_file_an_epoch_goes_by_time_then_name(spark: SparkSession, tmp_path: Path) -> None:
+def test_one_file_an_epoch_goes_by_time_then_name(quick: SparkSession, tmp_path: Path) -> None:
     for name, modified in (("z", 1), ("b", 5), ("a", 5)):
         os.utime(write(tmp_path / "in", name, "text", [1]), (modified, modified))
-    flow = flow_over(spark, ns.files(tmp_path / "in", format="text", maxFilesPerTrigger=1))
+    flow = flow_over(quick, ns.files(tmp_path / "in", format="text", maxFilesPerTrigger=1))
     flow.start(home=tmp_path / "home", trigger={"availableNow": True}).awaitTermination()
     slices = slices_of(tmp_path / "home")
     assert [[file[0] for file in slice["files"]] for slice in slices] == [["z"], ["a"], ["b"]]
 
 
-def test_a_backlog_is_cut_by_bytes_but_an_epoch_takes_at_least_one_file(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_backlog_is_cut_by_bytes_but_an_epoch_takes_at_least_one_file(quick: SparkSession, tmp_path: Path) -> None:
     for number in range(4):
         write(tmp_path / "in", f"{number}", "text", [number] * (100 if number == 2 else 1))
-    flow = flow_over(spark, ns.files(tmp_path / "in", format="text", maxBytesPerTrigger=6))
+    flow = flow_over(quick, ns.files(tmp_path / "in", format="text", maxBytesPerTrigger=6))
     flow.start(home=tmp_path / "home", trigger={"availableNow": True}).awaitTermination()
     slices = slices_of(tmp_path / "home")
     assert [len(slice["files"]) for slice in slices] == [2, 1, 1]
@@ -98,36 +98,36 @@ def test_the_byte_limit_has_a_default(tmp_path: Path) -> None:
     assert 0 < ns.files(tmp_path, schema="x int").max_bytes <= 1 << 30
 
 
-def test_a_file_that_changes_before_its_epoch_is_computed_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_file_that_changes_before_its_epoch_is_computed_is_named(quick: SparkSession, tmp_path: Path) -> None:
     path = write(tmp_path / "in", "a", "csv", [1])
     source = ns.files(tmp_path / "in", format="csv", schema="x int, name string")
-    source.declare("s", spark)
+    source.declare("s", quick)
     source.start(tmp_path, Taken(list, None, Marks()))
     slice = source.available()
     assert slice is not None
     path.write_text("1,changed\n2,more\n")
     with pytest.raises(ns.Conflict) as error:
-        source.read(spark, slice)
+        source.read(quick, slice)
     assert str(path) in str(error.value).splitlines()[0] and "changed" in str(error.value)
     path.unlink()
     with pytest.raises(ns.Conflict, match="is gone"):
-        source.read(spark, slice)
+        source.read(quick, slice)
 
 
-def test_partition_columns_come_from_the_path(spark: SparkSession, tmp_path: Path) -> None:
+def test_partition_columns_come_from_the_path(quick: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "in/day=2024-01-01", "a", "parquet", [1])
     write(tmp_path / "in/day=2024-01-02", "a", "parquet", [2, 3])
     flow = flow_over(
-        spark, ns.files(tmp_path / "in", schema="x int, name string, day date"), "select cast(day as string) as name from s"
+        quick, ns.files(tmp_path / "in", schema="x int, name string, day date"), "select cast(day as string) as name from s"
     )
     flow.start(home=tmp_path / "home", trigger={"availableNow": True}).awaitTermination()
     assert names(tmp_path / "home") == ["2024-01-01", "2024-01-02", "2024-01-02"]
 
 
-def test_a_header_is_not_a_row(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_header_is_not_a_row(quick: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a.csv").write_text("x,name\n1,n1\n")
-    flow = flow_over(spark, ns.files(tmp_path / "in", format="csv", schema="x int, name string", header=True))
+    flow = flow_over(quick, ns.files(tmp_path / "in", format="csv", schema="x int, name string", header=True))
     flow.start(home=tmp_path / "home", trigger={"availableNow": True}).awaitTermination()
     assert names(tmp_path / "home") == ["n1"]
     assert ns.open(tmp_path / "home").view("s.rejected").num_rows == 0
@@ -143,10 +143,10 @@ BAD = {
 
 
 @pytest.mark.parametrize("format", BAD)
-def test_rows_that_do_not_fit_are_kept_apart_with_the_reason(spark: SparkSession, tmp_path: Path, format: str) -> None:
+def test_rows_that_do_not_fit_are_kept_apart_with_the_reason(quick: SparkSession, tmp_path: Path, format: str) -> None:
     text, reasons = BAD[format]
     write(tmp_path / "in", "good", format, [9])
-    flow = flow_over(spark, ns.files(tmp_path / "in", format=format, schema="x int, name string"))
+    flow = flow_over(quick, ns.files(tmp_path / "in", format=format, schema="x int, name string"))
     with flow.start(home=tmp_path / "home") as run:
         run.processAllAvailable()
         assert run.lastProgress and run.lastProgress["rejectedRows"] == 0
@@ -164,21 +164,21 @@ def test_rows_that_do_not_fit_are_kept_apart_with_the_reason(spark: SparkSession
 
 
 @pytest.mark.parametrize("format", BAD)
-def test_whether_a_row_fits_does_not_depend_on_the_query(spark: SparkSession, tmp_path: Path, format: str) -> None:
+def test_whether_a_row_fits_does_not_depend_on_the_query(quick: SparkSession, tmp_path: Path, format: str) -> None:
     write(tmp_path / "in", "good", format, [9])
     (tmp_path / "in/bad").write_text(BAD[format][0].splitlines()[1])
-    flow = flow_over(spark, ns.files(tmp_path / "in", format=format, schema="x int, name string"), "select count(*) as value from s")
+    flow = flow_over(quick, ns.files(tmp_path / "in", format=format, schema="x int, name string"), "select count(*) as value from s")
     flow.sql("create view names as select name from s")
     flow.start(home=tmp_path / "home", trigger={"availableNow": True}).awaitTermination()
     assert names(tmp_path / "home") == [1] and names(tmp_path / "home", view="names") == ["n9"]
     assert ns.open(tmp_path / "home").view("s.rejected").num_rows == 1
 
 
-def test_a_file_that_is_no_parquet_is_set_aside(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_file_that_is_no_parquet_is_set_aside(quick: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "in", "good", "parquet", [9])
     (tmp_path / "in/bad").write_text("no parquet at all")
     os.utime(tmp_path / "in/bad", (1, 1))  # nobody writes it any more
-    flow = flow_over(spark, ns.files(tmp_path / "in", schema="x int, name string"))
+    flow = flow_over(quick, ns.files(tmp_path / "in", schema="x int, name string"))
     with flow.start(home=tmp_path / "home") as run:
         run.processAllAvailable()
         assert run.lastProgress and run.lastProgress["rejectedRows"] == 1
@@ -187,10 +187,10 @@ def test_a_file_that_is_no_parquet_is_set_aside(spark: SparkSession, tmp_path: P
     assert names(tmp_path / "home") == ["n9"]
 
 
-def test_a_view_may_read_rejected_rows(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_view_may_read_rejected_rows(quick: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in/bad").write_text("two,n2\n3,n3\n")
-    flow = ns.Flow("files", spark)
+    flow = ns.Flow("files", quick)
     flow.source("s", ns.files(tmp_path / "in", format="csv", schema="x int, name string"))
     flow.sql("create view good as select name from s")
     flow.sql("create view bad as select count(*) as value from `s.rejected`")
@@ -198,9 +198,9 @@ def test_a_view_may_read_rejected_rows(spark: SparkSession, tmp_path: Path) -> N
     assert names(tmp_path / "home", view="bad") == [1] and names(tmp_path / "home", view="good") == ["n3"]
 
 
-def test_memory_makes_one_epoch_of_what_was_given_since_the_last(spark: SparkSession, tmp_path: Path) -> None:
+def test_memory_makes_one_epoch_of_what_was_given_since_the_last(quick: SparkSession, tmp_path: Path) -> None:
     source = ns.memory("value int", removals=True)
-    flow = flow_over(spark, source)
+    flow = flow_over(quick, source)
     source.add([(1,)])
     source.add([(2,), (2,)])
     with flow.start(home=tmp_path) as run:
@@ -213,10 +213,10 @@ def test_memory_makes_one_epoch_of_what_was_given_since_the_last(spark: SparkSes
     assert ns.open(tmp_path).view("v", at=2).column(0).to_pylist().count(2) == 1
 
 
-def test_memory_survives_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+def test_memory_survives_a_restart(quick: SparkSession, tmp_path: Path) -> None:
     for number in (1, 2):
         source = ns.memory("value int")
-        flow = flow_over(spark, source)
+        flow = flow_over(quick, source)
         with flow.start(home=tmp_path) as run:
             source.add([(number,)])
             run.processAllAvailable()
@@ -224,9 +224,9 @@ def test_memory_survives_a_restart(spark: SparkSession, tmp_path: Path) -> None:
     assert names(tmp_path) == [1, 2]
 
 
-def test_rate_counts_without_gap_over_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+def test_rate_counts_without_gap_over_a_restart(quick: SparkSession, tmp_path: Path) -> None:
     for _ in range(2):
-        flow = flow_over(spark, ns.rate(rowsPerSecond=200), "select value from s")
+        flow = flow_over(quick, ns.rate(rowsPerSecond=200), "select value from s")
         with flow.start(home=tmp_path) as run:
             reached = run.epoch
             deadline = time.monotonic() + 60
@@ -236,11 +236,11 @@ def test_rate_counts_without_gap_over_a_restart(spark: SparkSession, tmp_path: P
     assert values == list(range(len(values))) and len(values) > 2
 
 
-def test_a_static_table_comes_with_the_first_epoch(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_static_table_comes_with_the_first_epoch(quick: SparkSession, tmp_path: Path) -> None:
     source = ns.memory("value bigint")
-    flow = ns.Flow("static", spark)
+    flow = ns.Flow("static", quick)
     rows = flow.source("s", source)
-    flow.view("v", rows.unionAll(spark.range(2).toDF("value")))
+    flow.view("v", rows.unionAll(quick.range(2).toDF("value")))
     with flow.start(home=tmp_path) as run:
         run.processAllAvailable()
         source.add([(7,)])
@@ -249,10 +249,10 @@ def test_a_static_table_comes_with_the_first_epoch(spark: SparkSession, tmp_path
 
 
 @pytest.mark.parametrize("format", ["json", "text"])
-def test_rows_are_counted_also_where_no_view_reads_the_source(spark: SparkSession, tmp_path: Path, format: str) -> None:
+def test_rows_are_counted_also_where_no_view_reads_the_source(quick: SparkSession, tmp_path: Path, format: str) -> None:
     folder = tmp_path / "in"
     write(folder, "a", format, [1, 2, 3])
-    flow = ns.Flow("unread", spark)
+    flow = ns.Flow("unread", quick)
     flow.source("s", ns.files(folder, format=format, schema=None if format == "text" else "x int, name int"))
     with flow.start(home=tmp_path / "home", shards=1) as run:
         run.processAllAvailable()
@@ -263,10 +263,10 @@ def test_rows_are_counted_also_where_no_view_reads_the_source(spark: SparkSessio
 
 
 @pytest.mark.parametrize("format", ["parquet", "csv"])
-def test_a_total_over_an_empty_file_is_there_for_whoever_reads_it(spark: SparkSession, tmp_path: Path, format: str) -> None:
+def test_a_total_over_an_empty_file_is_there_for_whoever_reads_it(quick: SparkSession, tmp_path: Path, format: str) -> None:
     folder, home = tmp_path / "in", tmp_path / "home"
     write(folder, "a", format, [])
-    flow = ns.Flow("totals", spark)
+    flow = ns.Flow("totals", quick)
     rows = flow.source("s", ns.files(folder, format=format, schema="x int, name string"))
     flow.view("total", rows.groupBy().count())
     flow.sql("create view next as select count + 1 as n from total")
