@@ -77,7 +77,7 @@ servers: $(READY) ## the S3 servers that tests talk to, built once and kept in ~
 connector-servers: $(READY) ## the servers that connectors talk to: Kafka, PostgreSQL and an S3 server, installed once
 	@$(VENV)/bin/python -m tests.servers kafka postgres versitygw
 
-test-long: $(READY) ## more of what the suite has shortly: histories, seeds, ways, kills, about ten minutes
+test-long: $(READY) ## more of what the suite has shortly: histories, seeds, ways, kills
 	@$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal --long -m long $(PYTEST_ARGS)
 
 test-servers: $(READY) ## tests with servers that take minutes to build: one whose conditional put is not atomic

@@ -32,7 +32,7 @@ def live(life: Stepping, chance: random.Random, folder: Path) -> int:
     return life.upkeep.safe()["host"]
 
 
-@pytest.mark.parametrize("seed", [1, *more([2, 3])])
+@pytest.mark.parametrize("seed", [1, *more([2])])
 @pytest.mark.parametrize("kept", [False, True])
 def test_what_was_safe_is_there_after_the_host_restarts(
     quick: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, kept: bool

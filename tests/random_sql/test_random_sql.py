@@ -8,7 +8,7 @@ from tests.random_sql.judge import grown, judge, reported, ways_apart, wrong
 from tests.random_sql.shrink import shrunk
 
 
-@pytest.mark.parametrize("seed", [0, 1, *more(range(2, 8))])
+@pytest.mark.parametrize("seed", [0, 1, *more([2, 3])])
 def test_random_queries_equal_recomputation(quick: SparkSession, seed: int) -> None:
     case = grown(seed)
     for view, text in wrong(judge(quick, case)).items():
