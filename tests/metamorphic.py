@@ -8,7 +8,7 @@ import nosync as ns
 from nosync.journal.chain import read_chain
 from nosync.journal.entries import GivenUp
 from nosync.journal.image import Image
-from nosync.journal.past import TieredReader, past_records
+from nosync.journal.past import TieredReader, stretches
 from nosync.runtime.starting import begin
 from nosync.runtime.stepping import Stepping
 from nosync.spark.ways import Ways
@@ -50,10 +50,11 @@ def checksums(home: Path) -> dict[tuple[str, int, int], str]:
     """What was written by epochs (merges left out), by trace, range and epoch; also what was given up since."""
     disk = LocalDisk(home)
     chain, image = read_chain(disk), Image()
-    for record in (*past_records(TieredReader(disk, None), chain.base), *chain.records):
-        for entry in record.entries:
+    past = [(part.last, part.entries) for part in stretches(TieredReader(disk, None), chain.base)]
+    for number, entries in (*past, *((record.number, record.entries) for record in chain.records)):
+        for entry in entries:
             if not isinstance(entry, GivenUp):
-                image.apply(record.number, entry)
+                image.apply(number, entry)
     layers = [layer for layer in image.layers() if layer.upper == layer.lower + 1]
     return {(layer.trace, layer.range, layer.lower): layer.checksum for layer in layers}
 

@@ -16,6 +16,7 @@ import nosync as ns
 from bench.durability.opening import Growing
 from bench.history.made import TRACE, VIEW
 from nosync.journal.entries import Computed, Declared, GivenUp, Keeping, Merged, Opened, Thinned
+from nosync.journal.forgetting import Forgetter
 from nosync.model.identifiers import Epoch
 from nosync.model.ladder import DEFAULT
 from nosync.model.layers import LayerInfo
@@ -25,6 +26,7 @@ FOLDED, THINNED = 8, 60  # epochs between folds, and between looks at the ladder
 BEGIN = 1.7e9
 KEPT_FOLDS = 75  # of eight epochs each: ten minutes
 SHARDS = shard_ranges(2)
+FOLDERS = ("journal/openings", "journal/taken", "journal")
 
 
 def written(lower: int, upper: int, versions: int = 0) -> tuple[LayerInfo, ...]:
@@ -40,6 +42,7 @@ class Aged(Growing):
     def grow(self, epochs: int) -> None:
         self.journal.append(Declared("aged", 2, {}, {}, {"counts": VIEW.to_json()}), Keeping(DEFAULT.said))
         self.folds: list[tuple[LayerInfo, ...]] = []
+        self.forgetter = Forgetter(self.journal, self.disk, None)
         self.base: tuple[LayerInfo, ...] = ()
         leaves: list[LayerInfo] = []
         for epoch in range(1, epochs + 1):
@@ -53,6 +56,7 @@ class Aged(Growing):
                 self._thin(epoch)
             if self.journal.number - self.journal.base >= self.roller.every or self.roller.candidate:
                 self.roller.step(self.journal.number)
+            self.forgetter.step()
         self.disk.write_down()
 
     def _fold(self, epoch: int, leaves: list[LayerInfo]) -> None:
@@ -88,6 +92,7 @@ def main(folder: Path) -> None:
         "epochs kept": image.kept.count(Epoch(1), image.epoch),
         "layers named": image.kept_layers,
         "files": len(home.disk.sizes("")),
+        **{f"{folder}, bytes an epoch": sum(home.disk.sizes(folder).values()) / image.epoch for folder in FOLDERS},
     }))  # fmt: skip
 
 

@@ -106,7 +106,8 @@ def test_the_past_is_read_at_home_when_the_remote_hangs_and_no_epoch_waits_for_a
             assert sorted(ns.open(home).view("all", at=at).column("x").to_pylist()) == [1, 2]
         with pytest.raises(ns.NotInHistory, match="no epoch had been opened"):
             run.view("all", at="2001-01-01 00:00")
-        shutil.rmtree(home / "journal" / "segments")
+        for folder in ("segments", "openings"):
+            shutil.rmtree(home / "journal" / folder)
         asking = threading.Thread(target=pytest.raises, args=(ns.Unavailable, run.view, "all", "2001-01-01 00:00"))
         asking.start()
         rows.add([(6,)])

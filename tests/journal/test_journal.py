@@ -229,7 +229,8 @@ def test_any_epoch_is_known_after_rolling_up(tmp_path: Path) -> None:
         assert sorted(number for some in covered for number in some) == list(range(1, epoch + 1))
     known = openings(reader, rolled.base, rolled.after(rolled.base))
     assert [entry.epoch for entry in known] == list(range(1, 41))
-    assert whole_image(reader, rolled.base, rolled.after(rolled.base)).traces == plain.image.traces
+    found = whole_image(reader, rolled.image, rolled.base, rolled.after(rolled.base))
+    assert (found.traces, found.opened, found.seen) == (plain.image.traces, plain.image.opened, plain.image.seen)
 
 
 def test_a_long_running_image_stays_small(tmp_path: Path) -> None:

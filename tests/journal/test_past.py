@@ -10,7 +10,7 @@ import pytest
 from nosync.journal.entries import Computed, Merged, Opened
 from nosync.journal.journal import Journal
 from nosync.journal.names import SEGMENTS
-from nosync.journal.past import TieredReader, openings, rolled_openings_of, whole_image, whole_segments
+from nosync.journal.past import TieredReader, openings, past_files, rolled_openings_of, whole_image
 from nosync.journal.rolling import Roller
 from nosync.journal.taken import next_tile, taken_from
 from nosync.model.errors import Corrupt, Unavailable
@@ -50,7 +50,7 @@ def late(journal: Journal) -> list[Any]:
 
 
 READERS: dict[str, Callable[[Journal, TieredReader], Any]] = {
-    "everything": lambda journal, reader: whole_image(reader, journal.base, late(journal)).traces,
+    "everything": lambda journal, reader: whole_image(reader, journal.image, journal.base, late(journal)),
     "all openings": lambda journal, reader: openings(reader, journal.base, late(journal)),
     "some openings": lambda journal, reader: rolled_openings_of(reader, journal.base, {5, 17}, 2),
     "what was taken": lambda journal, reader: taken_from(["s"], reader, journal.base, late(journal), {})["s"].latest,
@@ -109,4 +109,4 @@ def test_a_past_that_is_torn_everywhere_is_missed(journal: Journal, read: Callab
     with pytest.raises(Corrupt, match="are in no segment"):
         read(journal, TieredReader(journal.disk))
     with pytest.raises(Corrupt, match="are in no segment"):
-        whole_segments(TieredReader(journal.disk), journal.base)
+        past_files(TieredReader(journal.disk), journal.base)

@@ -4,9 +4,12 @@ import json
 
 import pytest
 
-from nosync.journal.entries import Opened, Reached, RolledBack
-from nosync.journal.record import FIRST, decode, encode, pack, pack_openings, unpack
+from nosync.journal.entries import Computed, Opened, Reached, RolledBack
+from nosync.journal.record import FIRST, decode, encode, openings_text, pack, pack_openings, unpack
+from nosync.model.hash_range import ALL_HASHES
+from nosync.model.layers import LayerInfo
 
+LAYER = LayerInfo("v", ALL_HASHES, 1, 2, "diffs", "layers/v/0-f/1-2.arrow", 1, 1, "")
 ENTRIES = [[], [Opened(1, 0.0, {})], [Opened(1, 0.0, {}), Opened(2, 0.0, {"s": {"ä": 1}})]]
 
 
@@ -50,16 +53,19 @@ def test_a_flipped_bit_anywhere_makes_a_record_none() -> None:
 
 
 def test_of_openings_alone_nothing_else_is_packed() -> None:
-    opened = encode(1, "1.a", FIRST, [Reached("site", 1), Opened(1, 0.0, {}), RolledBack(0)])
-    lines = [json.loads(line)["entry"] for line in unpack(pack_openings([opened])).split(b"\n")]
-    assert lines == ["opened", "rolledback"]
+    computed = Computed(1, (LAYER,), {"s": 3}, {}, {"s": 5})
+    content = unpack(pack_openings(openings_text([Reached("site", 1), Opened(1, 0.0, {}), computed, RolledBack(0)])))
+    assert content is not None
+    lines = [json.loads(line) for line in content.split(b"\n")]
+    assert [line["entry"] for line in lines] == ["opened", "computed", "rolledback"]
+    assert (lines[1]["layers"], lines[1]["rows"], lines[1]["seen"]) == ([], {"s": 3}, {"s": 5})
 
 
 def test_what_was_packed_comes_back_and_what_is_cut_off_is_nothing() -> None:
     one = encode(1, "1.a", FIRST, ENTRIES[2])
-    for packed in (pack([one]), pack_openings([one])):
+    for packed in (pack([one]), pack_openings(openings_text(one.entries))):
         assert unpack(packed)
-        assert all(unpack(packed[:length]) == b"" for length in range(len(packed)))
+        assert all(unpack(packed[:length]) is None for length in range(len(packed)))
     assert unpack(pack([one])) == one.content
-    assert all(unpack(pack([one])[:-1] + tail) == b"" for tail in (b"", b"x"))
-    assert unpack(None) == unpack(b"not packed") == b""
+    assert all(unpack(pack([one])[:-1] + tail) is None for tail in (b"", b"x"))
+    assert unpack(b"") is unpack(b"not packed") is None

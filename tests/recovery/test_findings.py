@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nosync.journal.entries import Computed, Opened, Trimmed
-from nosync.journal.names import INPUT, ROLLUPS, SEGMENTS
+from nosync.journal.names import INPUT, OPENINGS, ROLLUPS, SEGMENTS
 from nosync.journal.rolling import Roller
 from nosync.model.layers import LayerInfo
 from nosync.model.store import fingerprint
@@ -104,6 +104,15 @@ def test_files_of_the_past_are_named_where_they_are_torn(place: Place, folder: s
     place.disk.replace(name, b"torn")
     records = found(place).records["home"]
     assert records.damaged == (name,) and records.rollups + records.segments == 1
+
+
+def test_what_is_left_of_records_that_were_given_up_is_named_where_it_is_torn(place: Place) -> None:
+    rolled(place)
+    [segment], [name] = place.disk.sizes(SEGMENTS), place.disk.sizes(OPENINGS)
+    place.disk.delete(segment)
+    assert found(place).records["home"].damaged == ()
+    place.disk.replace(name, b"torn")
+    assert found(place).records["home"].damaged == (name,)
 
 
 def vanishing(folder: str) -> Callable[[LocalDisk, str], bytes | None]:

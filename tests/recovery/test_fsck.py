@@ -210,11 +210,13 @@ def test_a_journal_that_was_rolled_up_tells_the_same(place: Place) -> None:
     assert found["unreadable"] == {"totals": []}
 
 
-def test_without_its_segments_the_newest_state_is_still_whole(place: Place) -> None:
+def test_without_its_past_the_newest_state_is_still_whole(place: Place) -> None:
     roller = Roller(place.journal, place.disk, place.objects, every=5)
     while roller.step(place.journal.number):
         pass
     shutil.rmtree(place.home / "journal" / "segments")
+    assert (verdict(place)["code"], verdict(place)["forgotten"]) == (0, ""), "what is left of them says all that is asked for"
+    shutil.rmtree(place.home / "journal" / "openings")
     found = verdict(place)
     assert (found["code"], found["unreadable"]) == (0, {"totals": []})
     assert "in no segment" in found["forgotten"]

@@ -39,10 +39,10 @@ from nosync.journal.entries import (
     Unpinned,
     to_json,
 )
-from nosync.journal.image import fold
+from nosync.journal.image import Image, fold
 from nosync.journal.names import openings_name, rollup_name, segment_name, taken_summary_name
 from nosync.journal.past import TieredReader, rolled_openings, whole_image
-from nosync.journal.record import Record, decode, encode, pack, pack_openings
+from nosync.journal.record import Record, decode, encode, openings_text, pack, pack_openings
 from nosync.journal.taken import from_bytes, gathered, taken_from, to_bytes
 from nosync.kernels.accumulate import Accumulation
 from nosync.kernels.functions import Result
@@ -138,7 +138,7 @@ def read_rolled(content: bytes, folder: Path) -> None:
     segment = segment_name(1, len(RECORDS))
     disk.replace(segment, content)
     reader = TieredReader(disk)
-    for read in (lambda: whole_image(reader, len(RECORDS), []), lambda: list(rolled_openings(reader, len(RECORDS)))):
+    for read in (lambda: whole_image(reader, Image(), len(RECORDS), []), lambda: list(rolled_openings(reader, len(RECORDS)))):
         with suppress(Corrupt):
             read()
     disk.replace(segment, pack(RECORDS))
@@ -282,7 +282,7 @@ FORMATS: dict[str, Format] = {
     "segment": Format(bytes_of(pack(RECORDS)), read_rolled),
     "segment of changed records": Format(compressed(bytes_of(PLAIN)), read_rolled),
     "segment with right checksums": Format(compressed(forged_records), read_rolled),
-    "openings": Format(bytes_of(pack_openings(RECORDS)), read_rolled),
+    "openings": Format(bytes_of(pack_openings(openings_text(ENTRIES))), read_rolled),
     "openings that are whole": Format(compressed(bytes_of(OPENINGS)), read_rolled),
     "roll-up": Format(bytes_of(ROLLUP.content()), read_a_rollup),
     "roll-up with a right checksum": Format(forged_rollup, read_a_rollup),

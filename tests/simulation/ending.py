@@ -8,6 +8,7 @@ from nosync.journal.entries import Opened
 from nosync.journal.names import RECORDS, numbers_in
 from nosync.model.errors import Corrupt, Fenced
 
+from .forgetting import check_past
 from .keeping import SECONDS, check_few, check_kept
 from .program import HALVES, events_of, expected
 from .world import Broken
@@ -147,6 +148,7 @@ def check_end(history: History, life: Life) -> None:
         raise Broken(f"safe points stand still: {life.upkeep.safe()} of {image.epoch}")
     _check_trimmed(history, life, known)
     _check_rolled(history, life)
+    check_past(history, life, known)
     check_now(history, life, known)
     check_kept(history, life, known)
     check_few(life)

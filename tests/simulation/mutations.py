@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from nosync.duties import compacting, release, trimming, upkeep
 from nosync.duties.compacting import Compactor
-from nosync.journal import chain
+from nosync.journal import chain, forgetting
 from nosync.journal.journal import Journal
 from nosync.journal.names import RECORDS, RUNS
 from nosync.journal.rolling import Roller
@@ -62,7 +62,7 @@ def records_overwrite_each_other_on_the_remote() -> Any:
     return _blind(Link, "create", lambda name: name.startswith(RECORDS), lambda self, name, content: self.replace(name, content))
 
 
-@mutation(1045)
+@mutation(111)
 def the_chain_of_digests_is_not_followed() -> Any:
     plain = chain.decode
     return patch.object(chain, "decode", lambda content, number, previous: plain(content, number, None))
@@ -121,6 +121,21 @@ def segments_are_not_synced() -> Any:
 @mutation(15)
 def the_folder_of_segments_is_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("journal/segments/"))
+
+
+@mutation(15)
+def what_is_left_of_segments_is_not_synced() -> Any:
+    return _unsynced("sync_files", lambda name: name.startswith("journal/openings/"))
+
+
+@mutation(1)
+def nothing_is_left_of_segments() -> Any:
+    return patch.object(forgetting, "text_of", lambda *given: b"")
+
+
+@mutation(1)
+def segments_are_given_up_before_what_is_left_is_on_the_remote() -> Any:
+    return _blind(Link, "replace", lambda name: name.startswith("journal/openings/"), lambda *_: None)
 
 
 @mutation(1)

@@ -106,7 +106,7 @@ def _check_as_of(history: History, life: Life, epoch: int) -> None:
     """The state of that very epoch is there too, or refused: where a layer was lost, a larger one around it may stand for its epochs."""
     assert life.journal is not None
     reader = TieredReader(life.disk, life.remote)
-    image = whole_image(reader, life.journal.base, life.journal.after(life.journal.base))
+    image = whole_image(reader, life.journal.image, life.journal.base, life.journal.after(life.journal.base))
     known = [entry for entry in history.promises.openings(life) if entry.epoch <= epoch]
     wanted = expected([events_of(history, entry) for entry in known])[-1]
     for trace in wanted:

@@ -15,6 +15,7 @@ from nosync.duties.release import Releaser
 from nosync.duties.trimming import BATCH, Trim, Trimmer
 from nosync.duties.troubles import Troubles
 from nosync.journal.entries import Reached, Thinned
+from nosync.journal.forgetting import Forgetter
 from nosync.journal.journal import Journal
 from nosync.journal.rolling import ROLL_RECORDS, Roller
 from nosync.journal.taken import MarksOf
@@ -82,6 +83,7 @@ class Upkeep:
         self.trimmer = Trimmer(journal, sources, self.may_go, self.standings, trim_batch)
         self.roll_records = roll_records
         self.roller = Roller(journal, disk, remote, roll_records, marks_of or {}, knobs=knobs)
+        self.forgetter = Forgetter(journal, disk, remote)
         self.looked = journal.image.epoch
         self.reported = journal.image.reached.get("site", 0)
         self.troubles = troubles or Troubles()
@@ -179,7 +181,8 @@ class Upkeep:
             self.look_for_orphans()
         parts: list[Duty] = [partial(sweeper.step, everywhere) for sweeper in self.sweepers] + [self._keep_pace] * due
         parts.append(partial(self.compactor.step, everywhere))
-        return _each([*parts, self.trimmer.step, partial(self.roller.step, min(everywhere, self._noticed())), self._look])
+        parts += [self.trimmer.step, partial(self.roller.step, min(everywhere, self._noticed())), self.forgetter.step]
+        return _each([*parts, self._look])
 
     def _look(self) -> bool:
         """Whoever has nothing to write would never learn otherwise that another run took over."""

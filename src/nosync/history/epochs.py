@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from nosync.journal.entries import Computed, Opened, RolledBack
 from nosync.journal.image import Image
-from nosync.journal.record import Record
+from nosync.journal.past import Stretch
 from nosync.model.identifiers import Epoch, TraceName
 
 COUNTS = pa.map_(pa.string(), pa.int64())
@@ -20,24 +20,24 @@ SCHEMA = pa.schema(
         ("slices", pa.map_(pa.string(), pa.string())),  # by source, as JSON
         ("rows_in", COUNTS),  # by source
         ("rejected", COUNTS),  # by source
-        ("rows_out", COUNTS),  # by view: rows that were added, replaced or removed
-        ("layers", pa.int64()),
+        ("rows_out", COUNTS),  # by view: rows that were added, replaced or removed; null where that was given up
+        ("layers", pa.int64()),  # null where that was given up, as are the bytes
         ("bytes", pa.int64()),
         ("safe_for", pa.list_(pa.string())),  # the failures that the epoch survives
     ]
 )
 
 
-def epochs_of(records: Iterable[Record], image: Image, safe: Mapping[str, int], views: Mapping[str, TraceName]) -> pa.Table:
-    """All epochs that records know, computed or not."""
+def epochs_of(parts: Iterable[Stretch], image: Image, safe: Mapping[str, int], views: Mapping[str, TraceName]) -> pa.Table:
+    """All epochs that the journal knows, computed or not."""
     opened: dict[Epoch, Opened] = {}
-    computed: dict[Epoch, Computed] = {}
-    for entry in (entry for record in records for entry in record.entries):
+    computed: dict[Epoch, tuple[Computed, bool]] = {}
+    for entry, whole in ((entry, part.whole) for part in parts for entry in part.entries):
         match entry:
             case Opened():
                 opened[entry.epoch] = entry
             case Computed():
-                computed[entry.epoch] = entry
+                computed[entry.epoch] = entry, whole
             case RolledBack():
                 opened = {epoch: one for epoch, one in opened.items() if epoch <= entry.epoch}
                 computed = {epoch: one for epoch, one in computed.items() if epoch <= entry.epoch}
@@ -46,8 +46,10 @@ def epochs_of(records: Iterable[Record], image: Image, safe: Mapping[str, int], 
 
 
 def _row(
-    opened: Opened, computed: Computed | None, image: Image, safe: Mapping[str, int], views: Mapping[str, TraceName]
+    opened: Opened, known: tuple[Computed, bool] | None, image: Image, safe: Mapping[str, int], views: Mapping[str, TraceName]
 ) -> dict[str, Any]:
+    """Without what only its layers say, where those are not on record any more."""
+    computed, whole = known or (None, True)
     layers = computed.layers if computed else ()
     changed = {name: sum(layer.rows for layer in layers if layer.trace == trace) for name, trace in views.items()}
     return {
@@ -57,8 +59,8 @@ def _row(
         "slices": [(name, json.dumps(slice, default=str)) for name, slice in opened.slices.items()],
         "rows_in": list(computed.rows.items()) if computed else [],
         "rejected": list(computed.rejected.items()) if computed else [],
-        "rows_out": [(name, rows) for name, rows in changed.items() if rows],
-        "layers": len(layers),
-        "bytes": sum(layer.bytes for layer in layers),
+        "rows_out": [(name, rows) for name, rows in changed.items() if rows] if whole else None,
+        "layers": len(layers) if whole else None,
+        "bytes": sum(layer.bytes for layer in layers) if whole else None,
         "safe_for": sorted(kind for kind, epoch in safe.items() if computed and opened.epoch <= epoch),
     }

@@ -21,11 +21,12 @@ from nosync.journal.chain import Chain, read_chain
 from nosync.journal.entries import Opened
 from nosync.journal.image import Image
 from nosync.journal.names import INPUT, RECORDS
+from nosync.journal.past import Stretch
 from nosync.journal.record import NOT_OURS
 from nosync.model.absent import public
 from nosync.model.arguments import checked
 from nosync.model.errors import Corrupt, Invalid, NosyncError, reading
-from nosync.model.identifiers import NO_EPOCH, Epoch, epochs
+from nosync.model.identifiers import NO_EPOCH, Epoch, RecordNumber, epochs
 from nosync.model.layers import Covers, LayerInfo
 from nosync.model.moment import At
 from nosync.model.picture import Picture
@@ -233,12 +234,15 @@ class Home:
         return [found[epoch] for epoch in sorted(found)]
 
     def history(self) -> pa.Table:
-        """One row an epoch: when it was opened, from which slices, rows in and out, layers and bytes, and which failures it survives.
+        """One row an epoch: when it was opened, from which slices, rows in and out, layers and bytes, and which failures it survives. Of
+        epochs that were given up, rows out, layers and bytes are null sooner or later: nobody knows them any more.
 
         >>> home.history().column("epoch").to_pylist()
         [1]
         """
-        return epochs_of([*self.past.records(), *self._recent], self.image, self.safe, {v: at.trace for v, at in self._records.items()})
+        recent = [entry for record in self._recent for entry in record.entries]
+        parts = [*self.past.stretches(), Stretch(RecordNumber(self.past.base + 1), self.image.number, recent, whole=True)]
+        return epochs_of(parts, self.image, self.safe, {view: record.trace for view, record in self._records.items()})
 
     def sql(self, statement: str, at: At = None) -> pa.Table:
         """The answer to a query over the views, all as of one epoch. Needs DuckDB (`pip install 'nosync[sql]'`), not Spark.

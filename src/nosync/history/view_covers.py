@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from nosync.history.record import ViewRecord
 from nosync.journal.entries import Opened
 from nosync.journal.image import Image
-from nosync.journal.past import TieredReader, openings, past_records
-from nosync.journal.record import Record
+from nosync.journal.past import Stretch, TieredReader, openings, stretches
 from nosync.model.arguments import did_you_mean
 from nosync.model.errors import Invalid, NotInHistory
 from nosync.model.identifiers import Epoch, RecordNumber
@@ -33,9 +32,9 @@ class Past:
     remote: Remote | None
     base: RecordNumber
 
-    def records(self) -> list[Record]:
-        """All that were rolled up."""
-        return list(past_records(TieredReader(self.disk, self.remote), self.base))
+    def stretches(self) -> list[Stretch]:
+        """All records that were rolled up, or what is left of them."""
+        return TieredReader(self.disk, self.remote).nearest(lambda some: stretches(some, self.base))
 
     def openings(self) -> list[Opened]:
         """All that were rolled up."""

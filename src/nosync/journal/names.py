@@ -3,7 +3,8 @@
     runs/<generation>               who took over; created put-if-absent, never deleted
     journal/records/<number>        records from that number on (one in a home, several on a remote)
     journal/segments/<first>-<last> the records that were rolled up, compressed
-    journal/openings/<first>-<last> only the openings among them, for sources that must know all they ever gave
+    journal/openings/<first>-<last> what is left of them once no epoch among them is kept: what was opened, and what came of it, without
+                                    layers; of several segments where those were given up (see `forgetting`)
     journal/taken/<first>-<last>    a summary of what those openings took (see `taken`)
     journal/rollups/<number>-<epoch> the flow as of that record
     layers/<trace>/<hashes>/<first epoch>-<behind the last>-<run>-<random>.arrow
@@ -100,6 +101,9 @@ def rollup_name(number: RecordNumber, epoch: Epoch) -> str:
 def own(names: Iterable[str]) -> list[str]:
     """Those that a journal, runs and readers give. Whatever else lies in their folders is somebody else's, and is left alone."""
     return [name for name in names if OWN.fullmatch(name)]
+
+
+Span = tuple[RecordNumber, RecordNumber]
 
 
 def numbers_in(name: str) -> tuple[RecordNumber, ...]:

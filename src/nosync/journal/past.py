@@ -1,17 +1,20 @@
-"""What the image has forgotten: read back from the segments of the journal when somebody asks."""
+"""What the image has forgotten: read back from the segments of the journal when somebody asks, and, where those were given up (see
+`forgetting`), from what is left of them.
+"""
 
 import json
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TypeVar
 
 from nosync.journal.entries import Entry, Opened, RolledBack, from_json
 from nosync.journal.image import Image
-from nosync.journal.names import SEGMENTS, numbers_in, openings_name, own
-from nosync.journal.record import NOT_OURS, Record, decode, unpack
+from nosync.journal.names import OPENINGS, SEGMENTS, Span, numbers_in, openings_name, own, segment_name
+from nosync.journal.record import NOT_OURS, Record, decode, left_of, openings_text, unpack
 from nosync.model.errors import Corrupt, reading
-from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber
+from nosync.model.identifiers import Epoch, RecordNumber
 from nosync.model.source import Slice
 from nosync.model.store import Store
 
@@ -25,7 +28,11 @@ class TieredReader:
         self._stores = [store for store in stores if store is not None]
 
     def read(self, name: str) -> bytes | None:
-        return next((content for store in self._stores if (content := store.read(name)) is not None), None)
+        return next(self.contents(name), None)
+
+    def contents(self, name: str) -> Iterator[bytes]:
+        """What each of the stores has under a name: the first may be torn."""
+        return (content for store in self._stores if (content := store.read(name)) is not None)
 
     def sizes(self, folder: str) -> dict[str, int]:
         found: dict[str, int] = {}
@@ -40,65 +47,89 @@ class TieredReader:
         for count in range(1, len(self._stores)):
             with suppress(Corrupt):
                 return read(TieredReader(*self._stores[:count]))
-        return read(self)
+        with suppress(Corrupt):
+            return read(self)
+        return read(self)  # a run may have given up, while it was read, what was listed before: what is left is there now
 
 
-def whole_image(reader: TieredReader, base: RecordNumber, records: Iterable[Record]) -> Image:
-    """Every entry ever, folded: what a recovery needs when something old is lost. Costs O(history)."""
-    image = reader.nearest(lambda some: _folded(past_records(some, base)))
+def whole_image(reader: TieredReader, image: Image, base: RecordNumber, records: Iterable[Record]) -> Image:
+    """The image with all that it has forgotten of its epochs: what a recovery needs when something old is lost. `records` are those behind
+    the roll-up at `base`. Costs O(history).
+    """
+    past = reader.nearest(lambda some: _folded(stretches(some, base)))
     for record in records:
-        if record.number > image.number:
-            _apply(image, record)
-    return image
+        _apply(past, record.number, record.entries)
+    opened, computed = (past.opened, past.opened_in), (past.computed, past.computed_in)
+    return replace(image.copy(), opened=opened[0], opened_in=opened[1], computed=computed[0], computed_in=computed[1], seen=past.seen)
 
 
-def _folded(records: Iterable[Record]) -> Image:
+def _folded(parts: Iterable["Stretch"]) -> Image:
     image = Image()
-    for record in records:
-        _apply(image, record)
+    for part in parts:
+        _apply(image, part.last, part.entries)
     return image
 
 
-def past_records(reader: TieredReader, base: RecordNumber) -> Iterator[Record]:
-    """All records that were rolled up, oldest first."""
-    return (record for records in _past(reader, base, NO_RECORD) for record in records)
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Entries of neighbouring records that were rolled up: all of them, or, where those were given up, what is left (see `left_of`)."""
+
+    first: RecordNumber
+    last: RecordNumber
+    entries: Sequence[Entry]
+    whole: bool
 
 
-def _past(reader: TieredReader, base: RecordNumber, after: RecordNumber) -> Iterator[list[Record]]:
-    """The records from `after` + 1 to the roll-up at `base`, segment by segment."""
-    for name in _segments(reader, base, after):
-        records = read_segment(reader, name)
-        if not records:
-            raise _missing(numbers_in(name)[1])
-        yield records
+def stretches(reader: TieredReader, base: RecordNumber) -> list[Stretch]:
+    """All that was rolled up, oldest first."""
+    return [_stretch(reader, first, last) for first, last in spans(reader, base)]
 
 
-def _segments(reader: TieredReader, base: RecordNumber, after: RecordNumber) -> list[str]:
-    """Their names, oldest first."""
-    return list(_segments_back(reader, base, after))[::-1]
+def _stretch(reader: TieredReader, first: RecordNumber, last: RecordNumber) -> Stretch:
+    records = read_segment(reader, segment_name(first, last))
+    if records:
+        return Stretch(first, last, [entry for record in records for entry in record.entries], whole=True)
+    left = read_openings(reader, first, last)
+    if left is None:
+        raise _missing(last)
+    return Stretch(first, last, left, whole=False)
 
 
-def _segments_back(reader: TieredReader, base: RecordNumber, after: RecordNumber) -> Iterator[str]:
-    """Their names, the newest first. Found from their end: one that was given up may lie about, torn."""
-    ending: dict[RecordNumber, list[str]] = {}
-    for name in reader.sizes(SEGMENTS) if base > after else ():
-        ending.setdefault(numbers_in(name)[1], []).append(name)
-    while base > after:
-        names = ending.get(base, [])
-        whole = names if len(names) == 1 else [name for name in names if read_segment(reader, name)]
+def spans(reader: TieredReader, base: RecordNumber) -> list[Span]:
+    """Which records lie together, as a segment or as what is left of it, oldest first: the numbers of the first and the last."""
+    return list(_spans_back(reader, base))[::-1]
+
+
+def _spans_back(reader: TieredReader, base: RecordNumber) -> Iterator[Span]:
+    """The newest first. Found from their end: what was given up may lie about, torn. Of several that are whole the longest counts."""
+    beginning: dict[RecordNumber, set[RecordNumber]] = {}
+    for first, last in map(numbers_in, (*reader.sizes(SEGMENTS), *reader.sizes(OPENINGS)) if base else ()):
+        beginning.setdefault(last, set()).add(first)
+    while base:
+        firsts = sorted(beginning.get(base, ()))
+        whole = firsts if len(firsts) == 1 else [first for first in firsts if _is_whole(reader, first, base)]
         if not whole:
             raise _missing(base)
-        yield whole[0]
-        base = numbers_in(whole[0])[0] - 1
+        yield whole[0], base
+        base = RecordNumber(whole[0] - 1)
 
 
-def whole_segments(reader: TieredReader, base: RecordNumber) -> list[str]:
-    """The names of all segments up to the roll-up at `base`, each of them read."""
-    names = _segments(reader, base, NO_RECORD)
-    for name in names:
-        if not read_segment(reader, name):
-            raise _missing(numbers_in(name)[1])
-    return names
+def _is_whole(reader: TieredReader, first: RecordNumber, last: RecordNumber) -> bool:
+    return bool(read_segment(reader, segment_name(first, last))) or read_openings(reader, first, last) is not None
+
+
+def past_files(reader: TieredReader, base: RecordNumber) -> list[str]:
+    """The names of files that together say what was opened up to the roll-up at `base`, each of them read."""
+    return [_file_of(reader, first, last) for first, last in spans(reader, base)]
+
+
+def _file_of(reader: TieredReader, first: RecordNumber, last: RecordNumber) -> str:
+    segment = segment_name(first, last)
+    if read_segment(reader, segment):
+        return segment
+    if read_openings(reader, first, last) is None:
+        raise _missing(last)
+    return openings_name(segment)
 
 
 def _missing(number: RecordNumber) -> Corrupt:
@@ -111,8 +142,30 @@ def _missing(number: RecordNumber) -> Corrupt:
 def read_segment(reader: TieredReader, name: str) -> list[Record]:
     """Its records; none when it is not whole."""
     first, last = numbers_in(name)
-    found = list(decode(unpack(reader.read(name)), first, None))
-    return found if len(found) == last - first + 1 else []
+    for content in reader.contents(name):
+        found = list(decode(unpack(content) or b"", first, None))
+        if len(found) == last - first + 1:
+            return found
+    return []
+
+
+def read_openings(reader: TieredReader, first: RecordNumber, last: RecordNumber) -> list[Entry] | None:
+    """What is left of these records once they are given up; None where it is missing or torn."""
+    name = openings_name(segment_name(first, last))
+    for text in map(unpack, reader.contents(name)):
+        if text is not None:
+            with reading(f'"{name}"', NOT_OURS):
+                return [from_json(json.loads(line)) for line in text.split(b"\n") if line]
+    return None
+
+
+def whole_openings(reader: TieredReader, first: RecordNumber, last: RecordNumber) -> bytes:
+    """The same, as it is stored."""
+    name = openings_name(segment_name(first, last))
+    for content in reader.contents(name):
+        if unpack(content) is not None:
+            return content
+    raise _missing(last)
 
 
 def openings(reader: TieredReader, base: RecordNumber, records: Iterable[Record]) -> list[Opened]:
@@ -129,21 +182,26 @@ def openings(reader: TieredReader, base: RecordNumber, records: Iterable[Record]
 
 def rolled_openings(reader: TieredReader, base: RecordNumber) -> Iterator[Entry]:
     """What was opened and rolled back in the records up to the roll-up at `base`, and perhaps more of them."""
-    for name in _segments(reader, base, NO_RECORD):
-        yield from _openings_in(reader, name)
+    for first, last in spans(reader, base):
+        yield from openings_in(reader, first, last)
 
 
-def _openings_in(reader: TieredReader, segment: str) -> Iterator[Entry]:
-    short = unpack(reader.read(openings_name(segment)))
-    if short:
-        with reading(f'"{openings_name(segment)}"', NOT_OURS):
-            entries = [from_json(json.loads(line)) for line in short.split(b"\n")]
-        yield from entries
-        return
-    records = read_segment(reader, segment)
-    if not records:
-        raise _missing(numbers_in(segment)[1])
-    yield from (entry for record in records for entry in record.entries)
+def text_of(reader: TieredReader, neighbours: Iterable[Span]) -> bytes:
+    """What is left of neighbours, as one. Of what still has a segment, that is read: an earlier version wrote openings and nothing else."""
+    return b"\n".join(text for first, last in neighbours if (text := _text_of(reader, first, last)))
+
+
+def _text_of(reader: TieredReader, first: RecordNumber, last: RecordNumber) -> bytes:
+    records = read_segment(reader, segment_name(first, last))
+    if records:
+        return openings_text(entry for record in records for entry in record.entries)
+    return unpack(whole_openings(reader, first, last)) or b""
+
+
+def openings_in(reader: TieredReader, first: RecordNumber, last: RecordNumber) -> Sequence[Entry]:
+    """What was opened in records that lie together, and perhaps more of them."""
+    left = read_openings(reader, first, last)
+    return left if left is not None else _stretch(reader, first, last).entries
 
 
 def rolled_openings_of(reader: TieredReader, base: RecordNumber, epochs: Container[Epoch], count: int) -> dict[Epoch, Opened]:
@@ -155,10 +213,10 @@ def rolled_openings_of(reader: TieredReader, base: RecordNumber, epochs: Contain
 
 def _rolled_openings_of(reader: TieredReader, base: RecordNumber, epochs: Container[Epoch], count: int) -> dict[Epoch, Opened]:
     found: dict[Epoch, Opened] = {}
-    for name in _segments_back(reader, base, NO_RECORD):
+    for first, last in _spans_back(reader, base):
         if len(found) == count:
             break
-        here = [entry for entry in _openings_in(reader, name) if isinstance(entry, Opened) and entry.epoch in epochs]
+        here = [entry for entry in openings_in(reader, first, last) if isinstance(entry, Opened) and entry.epoch in epochs]
         found = {entry.epoch: entry for entry in here} | found
     return found
 
@@ -168,8 +226,8 @@ def slices(openings: Iterable[Opened], source: str) -> Iterator[Slice]:
     return (entry.slices[source] for entry in openings if source in entry.slices)
 
 
-def _apply(image: Image, record: Record) -> None:
+def _apply(image: Image, number: RecordNumber, entries: Iterable[Entry]) -> None:
+    """What they say of epochs."""
     with reading("the journal", NOT_OURS):
-        for entry in record.entries:
-            image.apply(record.number, entry)
-
+        for entry in left_of(entries):
+            image.apply(number, entry)

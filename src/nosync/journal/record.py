@@ -9,12 +9,12 @@ Several records may follow one another in one object.
 
 import json
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import xxhash
 
-from nosync.journal.entries import Entry, Opened, RolledBack, from_json, to_json
+from nosync.journal.entries import Computed, Entry, Opened, RolledBack, TakenOver, from_json, to_json
 from nosync.model.errors import reading
 from nosync.model.identifiers import RecordNumber
 
@@ -81,18 +81,32 @@ def pack(records: Sequence[Record]) -> bytes:
     return zlib.compress(b"".join(record.content for record in records), level=1)
 
 
-def pack_openings(records: Sequence[Record]) -> bytes:
-    """Only what was opened and rolled back, one JSON object a line."""
-    entries = [entry for record in records for entry in record.entries if isinstance(entry, Opened | RolledBack)]
-    lines = [json.dumps(to_json(entry), separators=(",", ":"), default=str).encode() for entry in entries]
-    return zlib.compress(b"\n".join(lines), level=1)
+def left_of(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """What stays of entries for good: from what epochs were made, and up to which event time they came, which is what a recovery needs to
+    make them again; and how many rows they had.
+    """
+    for entry in entries:
+        if isinstance(entry, Computed | TakenOver):
+            yield replace(entry, layers=())
+        elif isinstance(entry, Opened | RolledBack):
+            yield entry
 
 
-def unpack(content: bytes | None) -> bytes:
-    """What was packed; nothing for what is missing or torn, or holds more than anybody packs."""
+def openings_text(entries: Iterable[Entry]) -> bytes:
+    """What is left of them, one JSON object a line."""
+    return b"\n".join(json.dumps(to_json(entry), separators=(",", ":"), default=str).encode() for entry in left_of(entries))
+
+
+def pack_openings(text: bytes) -> bytes:
+    """Compressed, with a checksum of zlib's own."""
+    return zlib.compress(text, level=1)
+
+
+def unpack(content: bytes) -> bytes | None:
+    """What was packed; None for what is torn, or holds more than anybody packs."""
     stream = zlib.decompressobj()
     try:
-        found = stream.decompress(content or b"", LARGEST)
+        found = stream.decompress(content, LARGEST)
     except zlib.error:
-        return b""
-    return found if stream.eof else b""
+        return None
+    return found if stream.eof else None

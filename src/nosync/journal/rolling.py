@@ -10,9 +10,9 @@ from itertools import pairwise
 
 from nosync.journal.chain import Rollup
 from nosync.journal.journal import Journal
-from nosync.journal.names import RECORDS, numbers_in, openings_name, own, rollup_name, segment_name
+from nosync.journal.names import RECORDS, ROLLUPS, numbers_in, openings_name, own, rollup_name, segment_name
 from nosync.journal.past import TieredReader
-from nosync.journal.record import pack, pack_openings
+from nosync.journal.record import openings_text, pack, pack_openings
 from nosync.journal.taken import MarksOf, next_tile
 from nosync.model.compaction import DEFAULT, Compaction
 from nosync.model.estimate import LEAST_RECORDS
@@ -20,6 +20,7 @@ from nosync.model.identifiers import RecordNumber
 from nosync.model.store import Disk, Remote, Store
 
 ROLL_RECORDS = 1024
+MOST_ROLLUPS = 64  # that are deleted at once
 
 
 @dataclass
@@ -65,10 +66,11 @@ class Roller:
 
     def _roll(self, rollup: Rollup) -> None:
         records = [record for record in self.journal.after(self.journal.base) if record.number <= rollup.number]
+        entries = [entry for record in records for entry in record.entries]
         segment = segment_name(records[0].number, rollup.number)
         summary = rollup_name(rollup.number, rollup.image.epoch)
         taken, content, inside = next_tile(TieredReader(self.disk, self.remote), records, self.marks_of)
-        self._write({segment: pack(records), openings_name(segment): pack_openings(records), taken: content})
+        self._write({segment: pack(records), openings_name(segment): pack_openings(openings_text(entries)), taken: content})
         self._write({summary: rollup.content()})
         self.journal.look()
         self._forget(rollup, inside)
@@ -87,7 +89,7 @@ class Roller:
     def _forget(self, rollup: Rollup, inside: list[str]) -> None:
         for store in (self.disk, self.remote):
             if store is not None:
-                for name in [*covered_by_rollup(store, rollup.number), *inside]:
+                for name in [*covered_by_rollup(store, rollup.number), *inside, *older_rollups(store, rollup.number)]:
                     store.delete(name)
         with self.journal.lock:
             self.journal.base = rollup.number
@@ -99,3 +101,8 @@ def covered_by_rollup(store: Store, number: RecordNumber) -> list[str]:
     """Objects all of whose records are in a roll-up at `number`, oldest first. The last object is left: nobody knows where it ends."""
     names = sorted(own(store.sizes(RECORDS)))
     return [name for name, after in pairwise(names) if numbers_in(after)[0] <= number + 1]
+
+
+def older_rollups(store: Store, number: RecordNumber) -> list[str]:
+    """Those before the one that came before a roll-up at `number`: that one is there for when the newest is damaged."""
+    return sorted(name for name in own(store.sizes(ROLLUPS)) if numbers_in(name)[0] < number)[:-1][:MOST_ROLLUPS]

@@ -22,7 +22,7 @@ import xxhash
 
 from nosync.journal.entries import Entry, Opened, RolledBack
 from nosync.journal.names import TAKEN, numbers_in, taken_summary_name
-from nosync.journal.past import TieredReader, openings, rolled_openings, slices, whole_segments
+from nosync.journal.past import TieredReader, openings, past_files, rolled_openings, slices
 from nosync.journal.record import Record
 from nosync.model import source
 from nosync.model.errors import MALFORMED
@@ -131,12 +131,12 @@ def tiles(names: Iterable[str], base: RecordNumber) -> list[str] | None:
 
 
 def taken_files(reader: TieredReader, base: RecordNumber) -> dict[str, bytes]:
-    """Files, with their contents, that say all that was taken in the records up to `base`: tiles, or segments where one is not whole."""
+    """Files, with their contents, that say all that was taken in the records up to `base`: tiles, or the past itself."""
     names = tiles(reader.sizes(TAKEN), base)
     contents = {name: reader.read(name) or b"" for name in names or ()}
     if names is not None and all(from_bytes(content) is not None for content in contents.values()):
         return contents
-    return {name: reader.read(name) or b"" for name in whole_segments(reader, base)}
+    return {name: reader.read(name) or b"" for name in past_files(reader, base)}
 
 
 def next_tile(reader: TieredReader, records: Sequence[Record], marks_of: MarksOf) -> tuple[str, bytes, list[str]]:

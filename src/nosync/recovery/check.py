@@ -12,8 +12,21 @@ from pathlib import Path
 from nosync.journal.chain import Chain, believed, read_chain, read_rollup
 from nosync.journal.entries import Opened
 from nosync.journal.image import Image
-from nosync.journal.names import INPUT, LAYERS, RECORDS, ROLLUPS, RUNS, SEGMENTS, numbers_in, own, source_folder
-from nosync.journal.past import TieredReader, read_segment, whole_image
+from nosync.journal.names import (
+    INPUT,
+    LAYERS,
+    OPENINGS,
+    RECORDS,
+    ROLLUPS,
+    RUNS,
+    SEGMENTS,
+    numbers_in,
+    openings_name,
+    own,
+    segment_name,
+    source_folder,
+)
+from nosync.journal.past import TieredReader, read_openings, read_segment, whole_image
 from nosync.model.errors import Corrupt, Invalid
 from nosync.model.identifiers import RecordNumber
 from nosync.model.layers import LayerInfo
@@ -89,16 +102,19 @@ def check(home: Path, remote: Remote | None, boot: str, quick: bool = False) -> 
 
 
 def _whole_image(chain: Chain, reader: TieredReader) -> tuple[Image, str]:
+    image = chain.image()
     try:
-        return whole_image(reader, chain.base, chain.records), ""
+        return whole_image(reader, image, chain.base, chain.records), ""
     except Corrupt as error:
-        return chain.image(), error.message
+        return image, error.message
 
 
 def _records(store: Store, chain: Chain, listed: Iterable[str]) -> Records:
     reader = TieredReader(store)
     rollups = {name: read_rollup(store.read(name) or b"", name) is not None for name in own(store.sizes(ROLLUPS))}
     segments = {name: bool(read_segment(reader, name)) for name in own(store.sizes(SEGMENTS))}
+    given_up = {numbers_in(name) for name in own(store.sizes(OPENINGS))} - set(map(numbers_in, segments))
+    left = {openings_name(segment_name(*span)): read_openings(reader, *span) is not None for span in given_up}
     return Records(
         number=chain.number,
         base=chain.base,
@@ -106,7 +122,7 @@ def _records(store: Store, chain: Chain, listed: Iterable[str]) -> Records:
         generations=len(own(store.sizes(RUNS))),
         rollups=sum(rollups.values()),
         segments=sum(segments.values()),
-        damaged=tuple(sorted(name for name, whole in (rollups | segments).items() if not whole)),
+        damaged=tuple(sorted(name for name, whole in (rollups | segments | left).items() if not whole)),
     )
 
 

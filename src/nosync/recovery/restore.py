@@ -138,7 +138,7 @@ def _choose(
     found = plan(image, survey(image, disk, remote, doubted, verify), shape)
     if found is not None and found.epoch == image.epoch and not found.jobs:
         return image, found
-    whole = whole_image(TieredReader(disk, remote), base, records).only(shape.feeders)
+    whole = whole_image(TieredReader(disk, remote), image, base, records)
     found = plan(whole, survey(whole, disk, remote, doubted, verify), shape)
     if found is not None:
         return whole, found
