@@ -70,3 +70,25 @@ def test_a_drawing_that_cannot_be_written_is_an_error_in_a_line(tmp_path):
     shutil.copytree(whole_home(), tmp_path / "home")
     result = call("explain", tmp_path / "home", "--svg", tmp_path / "nowhere" / "flow.svg")
     assert result.exit_code == 1 and "cannot be written" in result.output
+
+
+def test_what_cannot_be_a_home_is_found_out_before_spark_starts(tmp_path):
+    (tmp_path / "flow.py").write_text("raise SystemExit('the program was loaded')")
+    (tmp_path / "file").write_text("")
+    result = call("run", tmp_path / "flow.py", "--home", tmp_path / "file")
+    assert result.exit_code == 2 and "is a file" in result.output
+    result = call("run", tmp_path / "flow.py", "--home", tmp_path)
+    assert result.exit_code == 1 and "is not the home of a flow, and not empty" in result.output
+
+
+def test_errors_of_a_run_name_options_instead_of_arguments(tmp_path):
+    hint = 'Pass on_change="rebuild" to go on, or on_change="discard". flow.explain(home=...) says why.'
+    (tmp_path / "flow.py").write_text(f"from nosync.model.errors import Invalid\nraise Invalid('it has changed', {hint!r})")
+    result = call("run", tmp_path / "flow.py", "--home", tmp_path / "home")
+    assert "Pass --on-change rebuild to go on, or --on-change discard. `nosync explain FLOW.py HOME` says why." in result.output
+
+
+@pytest.mark.parametrize("command", ["history", "why", "changes"])
+def test_what_only_python_has_is_said_where_a_command_is_looked_for(command):
+    result = call(command, "home")
+    assert result.exit_code == 2 and "in Python" in result.output and "`nosync " in result.output

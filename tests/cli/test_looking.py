@@ -126,6 +126,7 @@ PROGRESS = {
     "epoch": 7, "numInputRows": 1200, "rejectedRows": 2, "lateRows": 0,
     "durationMs": {"triggerExecution": 95, "open": 1, "compute": 92, "seal": 1},
     "safe": {"process": 7, "host": 6}, "sinks": [{"description": "out", "epoch": 5}],
+    "sources": [{"description": "my orders", "numInputRows": 1198, "rejectedRows": 2}, {"description": "users", "rejectedRows": 0}],
 }  # fmt: skip
 
 
@@ -145,8 +146,8 @@ def test_the_summary_says_what_was_done_and_how_to_go_on() -> None:
     tally = Tally(clock=lambda: next(times))
     tally.add(PROGRESS)
     status = Home(whole_home()).status
-    first, *_, last = tally.summary(status, ["nosync", "run", "my flow.py", "--home", "state/shop"])
-    assert first.startswith("shop: 1 epoch, 1,200 rows in 2.5 s, 2 rejected (see the views <source>.rejected); ")
+    first, *_, last = tally.summary(status, ["nosync", "run", "my flow.py", "--home", "state/shop"], "state/shop")
+    assert first.startswith("shop: 1 epoch, 1,200 rows in 2.5 s, 2 rejected (nosync show state/shop 'my orders.rejected'); ")
     assert last == "to go on: nosync run 'my flow.py' --home state/shop"
 
 

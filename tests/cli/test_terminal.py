@@ -89,7 +89,7 @@ def test_a_run_shows_its_steps_a_table_of_epochs_and_how_to_go_on_after_ctrl_c(t
         "shop: view totals compiled (#)",
         "shop: # views compiled after # s; starting on home",
         next(line for line in lines if line.startswith("shop: begins: # source, # views, # sink, # shard")),
-        "shop: # epochs, # rows in # s, # rejected (see the views <source>.rejected); stopped at epoch #, "
+        "shop: # epochs, # rows in # s, # rejected (nosync show home sales.rejected); stopped at epoch #, "
         "safe after loss of: process #, host #",
         "to go on: nosync run flow.py --home home",
     ]
@@ -153,7 +153,7 @@ def test_without_a_terminal_an_epoch_is_a_line_and_all_else_goes_to_stderr(tmp_p
         "shop: view sales.rejected compiled (#)",
         "shop: view totals compiled (#)",
         "shop: # views compiled after # s; starting on home",
-        "shop: # epochs, # rows in # s, # rejected (see the views <source>.rejected); stopped at epoch #, "
+        "shop: # epochs, # rows in # s, # rejected (nosync show home sales.rejected); stopped at epoch #, "
         "safe after loss of: process #, host #",
         "to go on: nosync run flow.py --home home",
     ]

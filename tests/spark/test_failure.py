@@ -68,3 +68,18 @@ def test_a_failed_recovery_says_which_epochs_of_what_were_computed_again() -> No
     error = explain(KeyError("input is unreadable"), {}, ["v"], Job(1, 3, ("v/aggregate",)))
     assert error.message == "recomputing epochs 1 to 3 of v/aggregate failed in view \"v\": 'input is unreadable'"
     assert "whole up to" not in error.hint and "what is recorded stays" in error.hint.lower()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "'NoneType' object has no attribute 'setLocalProperty'",
+        "Cannot call methods on a stopped SparkContext.",
+        "Job 5 cancelled because SparkContext was shut down",
+    ],
+)
+def test_a_session_that_was_stopped_under_the_run_is_no_error_of_the_program(words):
+    error = explain(AttributeError(words), {}, ["v"], NEXT)
+    assert isinstance(error, Failed)
+    assert error.message == "the SparkSession was stopped under the run, in epoch 7"
+    assert "whole up to epoch 6" in error.hint and "start the flow again on the same home" in error.hint

@@ -36,6 +36,7 @@ class Tally:
     epochs: int = 0
     rows: int = 0
     rejected: int = 0
+    rejecting: dict[str, None] = field(default_factory=dict)  # names of sources, as they came
     first: int = 0
     last: dict[str, Any] = field(default_factory=dict)
 
@@ -46,14 +47,16 @@ class Tally:
         self.epochs += 1
         self.rows += progress["numInputRows"]
         self.rejected += progress["rejectedRows"]
+        self.rejecting |= {one["description"]: None for one in progress.get("sources", ()) if one["rejectedRows"]}
         self.first = self.first or progress["epoch"]
         self.last = progress
 
-    def summary(self, status: Status, again: list[str]) -> list[str]:
+    def summary(self, status: Status, again: list[str], home: str) -> list[str]:
         """The last lines: what was done, what is safe, and how to go on."""
         seconds = self.clock() - self.begun_at
         done = f"{counted(self.epochs, 'epoch')}, {counted(self.rows, 'row')} in {seconds:.1f} s" if self.epochs else "nothing new"
-        rejected = f", {self.rejected:,} rejected (see the views <source>.rejected)" if self.rejected else ""
+        shown = ", ".join(shlex.join(["nosync", "show", home, f"{name}.rejected"]) for name in self.rejecting)
+        rejected = f", {self.rejected:,} rejected ({shown})" if self.rejected else ""
         safe = ", ".join(f"{failure} {epoch:,}" for failure, epoch in status.safe.items())
         lines = [f"{status.flow}: {done}{rejected}; {status.phase} at epoch {status.epoch:,}, safe after loss of: {safe}"]
         lines += [f"{trouble.duty} failed {trouble.count} times, the last: {trouble.message}" for trouble in status.troubles]

@@ -16,7 +16,7 @@ from nosync.cli.fsck import fsck
 from nosync.cli.import_ import import_checkpoint
 from nosync.cli.keep import keep, pin
 from nosync.cli.list import list_homes
-from nosync.cli.output import text_of
+from nosync.cli.output import as_options, text_of
 from nosync.cli.pipelines import pipelines
 from nosync.cli.rescale import rescale
 from nosync.cli.run import run
@@ -37,6 +37,13 @@ Exit codes:
   130  a second Ctrl-C"""
 
 
+ELSEWHERE = {
+    "history": "It is there in Python: nosync.open(home).history(); `nosync status HOME` says how the flow stands.",
+    "why": "It is there in Python, of a run: run.why(view, column=value); `nosync sql HOME` asks the views.",
+    "changes": "They are there in Python: nosync.open(home).changes(view); `nosync watch HOME VIEW` shows them as they come.",
+}
+
+
 class Commands(click.Group):
     """Turns errors of this library into their text."""
 
@@ -44,7 +51,8 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except NosyncError as error:
-            raise click.ClickException(text_of(error)) from error
+            words = text_of(error)
+            raise click.ClickException(as_options(words) if ctx.invoked_subcommand == "run" else words) from error
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             sys.exit(130)
@@ -53,7 +61,7 @@ class Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            hint = did_you_mean(args[0], self.commands, "nosync {}")
+            hint = ELSEWHERE.get(args[0]) or did_you_mean(args[0], self.commands, "nosync {}")
             raise click.UsageError(f"{error.message} {hint}".strip(), ctx) from None
 
 

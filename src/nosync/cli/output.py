@@ -6,6 +6,7 @@ Data is shown as it is but can do no harm: control characters are spelled out, a
 import base64
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -22,6 +23,7 @@ from nosync.model.sizes import size as size
 from nosync.observe.text import visible as visible
 
 NAMED = 5  # of a long list
+AS_OPTIONS = {r'\bon_change="(\w+)"': r"--on-change \1", r"\bflow\.explain\(home=\.\.\.\)": "`nosync explain FLOW.py HOME`"}
 WIDE = 4000  # columns, where no terminal sets a width: what is piped is not cut
 
 
@@ -68,6 +70,13 @@ def text_of(error: NosyncError) -> str:
     """
     first, *more = error.message.split("\n")
     return "\n".join(map(visible, [first, *(f"  {line}" for line in more), *error.hint.splitlines()]))
+
+
+def as_options(words: str) -> str:
+    """An error that says what to pass in Python, for whoever runs the program from a shell."""
+    for said, option in AS_OPTIONS.items():
+        words = re.sub(said, option, words)
+    return words
 
 
 def grid(headers: Sequence[str], rows: Iterable[Sequence[Any]], numeric: Sequence[bool] = ()) -> Table:

@@ -23,6 +23,7 @@ from nosync.runtime.change import CHOICES
 from nosync.runtime.durability import durability_of
 from nosync.runtime.run import Run
 from nosync.runtime.trigger import trigger_of
+from nosync.store.homes import refuse_foreign_folder
 
 
 def _shards(context: click.Context, option: click.Parameter, said: str | None) -> int | str | None:
@@ -35,7 +36,7 @@ def _shards(context: click.Context, option: click.Parameter, said: str | None) -
 
 @click.command(short_help="Run the flow that a Python file defines.")
 @click.argument("file", metavar="FLOW.py", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--home", required=True, type=click.Path(path_type=Path), help="Folder of the state; made if missing.")
+@click.option("--home", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder of the state; made if missing.")
 @click.option("--shards", callback=_shards, metavar="N|auto", help="Number of shards from here on; auto: by cores and load.")
 @click.option("--available-now", is_flag=True, help="Process what is there, then end.")
 @click.option("--trigger", metavar="DURATION", help='The least time between epochs, as "1 second".')
@@ -73,6 +74,7 @@ def run(
     trigger_of(options.get("trigger"))  # what is wrong with them is said before Spark starts
     durability_of(remote, recover_within, 1)
     compaction_of(compaction)
+    refuse_foreign_folder(home)
     screen = Console(highlight=False)
     display: Display = Quiet() if quiet else LiveTable(screen) if screen.is_terminal and not as_json else Lines(as_json)
     with _saying(display, home):
@@ -102,11 +104,11 @@ def _run(file: Path, home: Path, options: dict[str, Any], display: Display, as_j
         recovery.close()
         display.close()
     if not quiet:
-        _summarise(tally, started, ["nosync", "run", str(file), "--home", str(home)], to_stderr=as_json or not terminal)
+        _summarise(tally, started, file, home, to_stderr=as_json or not terminal)
 
 
-def _summarise(tally: Tally, started: Run, again: list[str], to_stderr: bool) -> None:
-    for line in tally.summary(started.status, again):
+def _summarise(tally: Tally, started: Run, file: Path, home: Path, to_stderr: bool) -> None:
+    for line in tally.summary(started.status, ["nosync", "run", str(file), "--home", str(home)], str(home)):
         click.echo(line, err=to_stderr)
 
 

@@ -42,6 +42,8 @@ def not_valid(statement: str, words: str, known: Iterable[str]) -> Invalid:
     name = missing[1].replace("`.`", ".").strip("`") if missing else ""
     quoted = f"With a dot in its name it stands in backquotes: `{name}`. " if name in names else ""
     hint = f"{quoted or did_you_mean(name, names)}There are: {', '.join(names) or 'no sources'}."
+    if "[UNRESOLVED_ROUTINE]" in words:
+        hint = "Correct its name, or make it known: spark.udf.register(name, function)."
     if "[PARSE_SYNTAX_ERROR]" in words:
         hint = f"Correct it there: it is Spark's SQL, over {', '.join(names) or 'no sources'}."
     if CREATING.match(statement) and not re.search(r"\bas\b", statement, re.IGNORECASE):

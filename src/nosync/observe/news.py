@@ -5,6 +5,7 @@ go on, at the end. A program that configures `logging` gets the same records and
 """
 
 import logging
+import shlex
 import sys
 import time
 from collections.abc import Mapping
@@ -68,6 +69,7 @@ class News:
         self._since: list[Progress] = []
         self._said_at = 0.0
         self._home = ""
+        self._warned: set[str] = set()
 
     def __call__(self, event: Event) -> None:
         match event.kind:
@@ -84,8 +86,18 @@ class News:
 
     def _progress(self, progress: Progress) -> None:
         self._since.append(progress)
+        for source in progress["sources"]:
+            self._warn(source["description"], source["numInputRows"], source["rejectedRows"], progress["epoch"])
         if not self._said_at or time.monotonic() - self._said_at > APART_SECONDS:
             self._say_what_was_done()
+
+    def _warn(self, source: str, rows: int, rejected: int, epoch: Epoch) -> None:
+        """Once of each source: what fits in no row is more likely a wrong schema than wrong rows."""
+        if rejected and rejected >= rows and source not in self._warned:
+            self._warned.add(source)
+            words = 'source "%s": no row of epoch %d fits its schema: all %s were rejected; run.view("%s.rejected") and `%s` say why'
+            command = shlex.join(["nosync", "show", self._home, f"{source}.rejected"])
+            self.log.warning(words, source, epoch, f"{rejected:,}", source, command)
 
     def _say_what_was_done(self) -> None:
         if self._since:

@@ -19,6 +19,9 @@ DISK = re.compile(r"\[?Errno (28|13|30|122|27|5)\b[^\n]*|No space left on device
 SPARK_FILE = re.compile(r"\[FAILED_READ_FILE[^\]]*\] [^\n]*? (file:/[^\n]*?)\.(?: |$|\n)")
 OUR_FILE = re.compile(r'Unreadable: file "([^"\n]*)" cannot be read: ([^\n]*)')
 FOLDED = re.compile(r'^in fold "[^"]*" of view "([^"]*)"', re.MULTILINE)
+STOPPED = re.compile(
+    r"'NoneType' object has no attribute 'setLocalProperty'|stopped SparkContext|SparkContext (was|has been) (stopped|shut ?down)"
+)
 OURS = re.compile(r"nosync\.model\.errors\.(\w+): (.*)", re.DOTALL)
 
 
@@ -76,6 +79,9 @@ def explain(error: Exception, views_by_function: Mapping[str, str], views: list[
     hint = f"{job.left[0].upper()}{job.left[1:]}: correct the program and start it again on the same home."
     if found:
         return _function_failed(found.group(0), views_by_function, views, job, hint)
+    if STOPPED.search(text):
+        hint = f"Nothing is lost, {job.left}: start the flow again on the same home. End a run with run.stop() before spark.stop()."
+        return Failed(f"the SparkSession was stopped under the run, in {job}", hint=hint)
     classes = ERROR_CLASS.findall(text)
     words = CODES.sub("", " ".join(classes[0].split())) if classes else text.strip().splitlines()[0]
     return Failed(f"{job} failed in {_some(views)}: {words}", hint=hint)
