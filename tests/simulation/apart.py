@@ -177,6 +177,6 @@ def _claims_all(self: HostTier, *given: Any, plain: Callable[..., None] = HostTi
 
 MUTATIONS: dict[str, tuple[Callable[[], Any], int]] = {
     "what is on its way home counts as synced": (lambda: patch.object(HostTier, "__init__", _claims_all), 0),
-    "nothing is made again in the middle of a run": (lambda: patch.object(Mending, "step", lambda self: False), 0),
+    "nothing is made again in the middle of a run": (lambda: patch.object(Mending, "step", lambda self: False), 7),
     "what is delivered need not be home": (lambda: patch.object(Arrivals, "catch_up", lambda self: None), 327),
 }

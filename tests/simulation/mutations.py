@@ -57,7 +57,7 @@ def records_overwrite_each_other_in_the_home() -> Any:
     return _blind(Cache, "create", lambda name: name.startswith(RECORDS), lambda self, name, content: self.replace(name, content))
 
 
-@mutation(67)
+@mutation(108)
 def records_overwrite_each_other_on_the_remote() -> Any:
     return _blind(Link, "create", lambda name: name.startswith(RECORDS), lambda self, name, content: self.replace(name, content))
 
