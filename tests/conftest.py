@@ -19,6 +19,7 @@ from nosync.spark import class_archive
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
 from tests import jvm, lookups
+from tests.servers import installing
 from tests.servers.s3 import Server, settings_for, versitygw
 from tests.store.servers import BUCKET
 
@@ -30,7 +31,7 @@ SLOWEST = 10
 LONG_BUILDS = "servers"
 LONG = "long"
 LEFT_OUT = pytest.StashKey[dict[str, str]]()  # why, by the name of the test
-SERVERS = frozenset({"kafka_broker", "postgres_server"})  # fixtures
+SERVERS = {"kafka_broker": "kafka", "postgres_server": "postgres"}  # by the fixture that starts one
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -83,7 +84,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Tests that use Spark are marked, so that `-m "not spark"` is the quick part of the suite. Those with long builds, or with servers
-    that others made, are left out. Several workers share the work evenly.
+    that are not installed, are left out. Several workers share the work evenly.
     """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
@@ -109,9 +110,9 @@ def why_left_out(config: pytest.Config, item: pytest.Item) -> str:
         return ""
     if item.get_closest_marker("connectors"):
         return "servers are killed and waited for: `make test-connectors` runs it"
-    if SERVERS.intersection(getattr(item, "fixturenames", ())):
-        return "servers are started: `make test-connectors` installs and runs them"
-    return ""
+    return next(
+        (reason for name in getattr(item, "fixturenames", ()) if name in SERVERS and (reason := installing.missing(SERVERS[name]))), ""
+    )
 
 
 def dealt(items: list[pytest.Item], hands: int) -> list[pytest.Item]:

@@ -80,6 +80,12 @@ def _install(package: str) -> None:
     _run(["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", package], "needs apt", settings)
 
 
+def missing(server: str) -> str:
+    """Why tests of a server cannot run without installing something first; nothing where they can."""
+    found = {"kafka": (CACHE / f"kafka-{KAFKA}").exists(), "postgres": _postgres_here() is not None}
+    return "" if found[server] else f"{server} is not installed: `make test-connectors` does it"
+
+
 def _built(name: str, build: Callable[[Path], Path]) -> Path:
     binary = CACHE / name
     if binary.exists():
