@@ -6,12 +6,15 @@ from uuid import uuid4
 import pytest
 
 from nosync.duties.release import MOST_EPOCHS, MOST_TOGETHER, Releaser
-from nosync.journal.entries import Computed, Opened, Released, Releasing
+from nosync.journal.entries import Computed, Declared, Opened, Released, Releasing
 from nosync.journal.journal import Journal
 from nosync.model.errors import Fenced
+from nosync.model.identifiers import Epoch, TraceName
+from nosync.model.layers import LayerInfo
 from nosync.model.policies.log_structured import LOG_STRUCTURED
 from nosync.model.run import Runner
 from nosync.model.safety import Standing
+from nosync.model.shards import shard_ranges
 from nosync.model.sink import Terms
 from nosync.store.disk import LocalDisk
 from nosync.store.objects import Objects, open_remote
@@ -241,3 +244,89 @@ def test_so_many_epochs_go_as_one_and_no_more(tmp_path: Path) -> None:
     flow.compute(1, MOST_TOGETHER + 3)
     flow.safe = MOST_TOGETHER + 3
     assert flow.release() == [(1, MOST_TOGETHER), (MOST_TOGETHER + 1, MOST_TOGETHER + 3)]
+
+
+class Watched(Flow):
+    """Of a program that says whose layers the sink's output is in."""
+
+    def __init__(self, home: Path, terms: Terms = SAFE, precise: bool = True) -> None:
+        super().__init__(home, None, terms, precise)
+        if self.journal.image.declared is None:
+            self.journal.append(Declared("shop", 1, {}, {}, {}, {"out": {"trace": "spend/out"}}))
+        self.releaser = Releaser(self.journal, {"out": terms}, self, LOG_STRUCTURED, self.standings, lambda: self.time)
+
+    def go(self, *epochs: bool) -> list[tuple[int, int]]:
+        """Some epochs more, each of which changes the sink's output or does not; what it gets of them."""
+        for changes in epochs:
+            epoch = Epoch(self.journal.image.epoch + 1)
+            layer = LayerInfo(TraceName("spend/out"), shard_ranges(1)[0], epoch, Epoch(epoch + 1), "diffs", f"{epoch}", 1, 1, "")
+            self.journal.append(Opened(epoch, 0.0, {}), Computed(epoch, (layer,) if changes else (), {}, {}))
+        self.safe = self.journal.image.epoch
+        return self.release()
+
+
+def test_epochs_that_change_nothing_for_a_sink_are_passed_over_without_a_record(tmp_path: Path) -> None:
+    flow = Watched(tmp_path)
+    assert flow.go(True, False, False, True) == [(1, 1), (4, 4)]
+    number = flow.journal.number
+    assert flow.go(False, False) == []
+    assert (flow.releaser.delivered["out"], flow.journal.number) == (6, number + 2)
+    assert flow.releaser.waiting() == []
+
+
+def test_nothing_is_passed_over_before_it_is_as_safe_as_the_sink_demands(tmp_path: Path) -> None:
+    flow = Watched(tmp_path)
+    flow.go(True, False, False)
+    flow.safe = 1
+    again = Watched(tmp_path)
+    again.safe = 2
+    assert (again.release(), again.releaser.delivered["out"]) == ([(1, 1)], 2)
+
+
+def test_the_first_epoch_comes_whatever_it_holds(tmp_path: Path) -> None:
+    flow = Watched(tmp_path)
+    assert flow.go(False, False, True) == [(1, 1), (3, 3)]
+    assert Watched(tmp_path).go(False) == [(3, 3)]  # that was not on record, but that it has begun
+
+
+def test_a_sink_that_wants_each_epoch_gets_each(tmp_path: Path) -> None:
+    flow = Watched(tmp_path, Terms("safe", unchanged=True))
+    assert flow.go(True, False, False) == [(1, 1), (2, 2), (3, 3)]
+
+
+def test_what_is_passed_over_is_held_by_nobody_and_what_is_not_recorded_is(tmp_path: Path) -> None:
+    flow = Watched(tmp_path)
+    flow.go(True, True)
+    assert flow.releaser.held() == {"out": 1}  # the second is noted, and on no record yet
+    flow.go(False)
+    assert flow.releaser.held() == {"out": 3}
+
+
+def test_what_was_passed_over_is_on_record_when_the_run_ends(tmp_path: Path) -> None:
+    flow = Watched(tmp_path)
+    flow.go(True, False, False)
+    flow.releaser.note()
+    flow.journal.flush()
+    assert flow.journal.image.released == {"out": 3}
+
+
+def test_after_a_crash_the_same_epochs_are_passed_over(tmp_path: Path) -> None:
+    flow = Watched(tmp_path, TOGETHER)
+    assert flow.go(True, False) == [(1, 2)]
+    flow.time += 10
+    assert flow.go(False, True, False) == [(4, 5)]
+    again = Watched(tmp_path)  # that it has been delivered was on no record yet
+    again.safe = 5
+    assert again.release() == [(3, 5)]  # as one again, and what it begins with changes nothing
+
+
+def test_a_tier_is_awaited_by_a_sink_that_has_all_it_may_have_and_not_by_one_that_is_behind(tmp_path: Path) -> None:
+    flow = Watched(tmp_path)
+    flow.go(True, True)
+    assert not flow.releaser.awaits("host")
+    flow.safe = 1
+    flow.releaser = Releaser(flow.journal, {"out": SAFE}, flow, LOG_STRUCTURED, flow.standings)
+    flow.releaser.delivered["out"] = Epoch(1)
+    assert flow.releaser.awaits("host") and not flow.releaser.awaits("site")
+    flow.releaser.delivered["out"] = Epoch(0)
+    assert not flow.releaser.awaits("host")

@@ -25,6 +25,7 @@ EVENTS = (
     *("handed over", "waited for a lock", "taken for dead", "cut", "partition", "full", "sink", "clock", "fail", "several", "standby"),
     *("not synced", "remote restarts", "remote left out", "damage", "read back", "status read back", "old epochs read"),
     *("alone at the end", "sink down at the end", "fold", "pin", "lease", "kept epoch read", "followed along", "segments given up"),
+    "passed over",
 )
 
 

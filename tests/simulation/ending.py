@@ -10,7 +10,7 @@ from nosync.model.errors import Corrupt, Fenced
 
 from .forgetting import check_past
 from .keeping import SECONDS, check_few, check_kept
-from .program import HALVES, events_of, expected
+from .program import HALVES, SELDOM, events_of, expected
 from .world import Broken
 
 if TYPE_CHECKING:
@@ -130,9 +130,9 @@ def _looks(history: History, life: Life) -> bool:
 def _check_others(life: Life, history: History, down: str) -> None:
     """Nobody starves because one sink stands still."""
     assert life.journal is not None
-    for name, sink in life.sinks().items():
-        if name != down and sink.last != life.journal.image.epoch:
-            raise Broken(f"{name} starves at epoch {sink.last} of {life.journal.image.epoch} while {down} is down")
+    for name, epoch in life.upkeep.releaser.delivered.items():
+        if name != down and epoch != life.journal.image.epoch:
+            raise Broken(f"{name} starves at epoch {epoch} of {life.journal.image.epoch} while {down} is down")
 
 
 def check_end(history: History, life: Life) -> None:
@@ -141,9 +141,9 @@ def check_end(history: History, life: Life) -> None:
     _check_input(history, life, known)
     if [entry.epoch for entry in known] != list(range(1, image.epoch + 1)):
         raise Broken(f"epochs {[entry.epoch for entry in known]} in the history, {image.epoch} computed")
-    for name, sink in history.sinks.items():
-        if sink.last != image.epoch:
-            raise Broken(f"{name} has {sink.last} of {image.epoch} epochs")
+    for name, epoch in life.upkeep.releaser.delivered.items():
+        if epoch != image.epoch:
+            raise Broken(f"{name} has {epoch} of {image.epoch} epochs")
     if set(life.upkeep.safe().values()) != {image.epoch}:
         raise Broken(f"safe points stand still: {life.upkeep.safe()} of {image.epoch}")
     _check_trimmed(history, life, known)
@@ -204,10 +204,21 @@ def check_answers(history: History, known: list[Opened]) -> None:
     for epoch, state in enumerate(expected([events_of(history, entry) for entry in known]), start=1):
         after = state["parities"]
         change = {str(key): after.get(key, 0) for key in before.keys() | after.keys() if before.get(key, 0) != after.get(key, 0)}
-        got = {key: values[1] for key, values in delivered[epoch].items()}
+        got = {key: values[1] for key, values in delivered.get(epoch, {}).items()}
         if got != change:
             raise Broken(f"the sink got {got} for epoch {epoch}, not {change}")
         before = after
+    if not history.dice:
+        _check_seldom(history, known)
+
+
+def _check_seldom(history: History, known: list[Opened]) -> None:
+    """The second sink got each change of its key, in order."""
+    totals = [state["totals"].get(SELDOM, 0) for state in expected([events_of(history, entry) for entry in known])]
+    changes = [total for before, total in zip([0, *totals], totals) if total != before]
+    got = [total for _, content in sorted(history.sinks["other"].each().items()) for total in content.values() if total]
+    if got != changes:
+        raise Broken(f"the other sink got {got}, not {changes}")
 
 
 def check_now(history: History, life: Life, known: list[Opened]) -> None:

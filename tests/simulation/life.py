@@ -162,15 +162,24 @@ class Life:
         task = self.world.tasks.current
         if task is not None and task.newest > self.journal.generation:
             raise Broken(f"run {self.journal.run} was fenced and began to deliver epoch {last}")
+        first = self.changed(sink, first, last)
         content = self.output(sink, first) if first == last else self.outputs(sink, first, last)
         if self.sinks()[sink].down:
             self.world.seen["sink.deliver", "refused", "none"] += 1
             raise Unavailable(f"{sink} is down")
         self.world.operation("sink", "deliver", lambda: self.sinks()[sink].take(first, last, content))
 
+    def changed(self, sink: str, first: int, last: int) -> int:
+        """The first of the epochs that has something for the sink, or the last. Those that are passed over have nothing."""
+        passed = next((epoch for epoch in range(self.sinks()[sink].last + 1, first) if self.output(sink, epoch)), None)
+        self.world.events["passed over"] += first > self.sinks()[sink].last + 1
+        if passed is not None:
+            raise Broken(f"epochs up to {last} are delivered to {sink} before epoch {passed}")
+        return next((epoch for epoch in range(first, last) if self.output(sink, epoch)), last)
+
     def outputs(self, sink: str, first: int, last: int) -> dict[str, Any]:
         """Of some epochs, for a sink that gets them as one."""
-        return {str(epoch): self.output(sink, epoch) for epoch in range(first, last + 1)}
+        return {str(epoch): found for epoch in range(first, last + 1) if (found := self.output(sink, epoch)) or epoch == last}
 
     def output(self, sink: str, epoch: int) -> dict[str, Any]:
         assert self.journal is not None

@@ -57,7 +57,7 @@ def records_overwrite_each_other_in_the_home() -> Any:
     return _blind(Cache, "create", lambda name: name.startswith(RECORDS), lambda self, name, content: self.replace(name, content))
 
 
-@mutation(108)
+@mutation(172)
 def records_overwrite_each_other_on_the_remote() -> Any:
     return _blind(Link, "create", lambda name: name.startswith(RECORDS), lambda self, name, content: self.replace(name, content))
 
@@ -83,22 +83,22 @@ def folders_of_layers_are_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("layers/"))
 
 
-@mutation(6)
+@mutation(25)
 def input_is_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("input/"))
 
 
-@mutation(6)
+@mutation(22)
 def folders_of_input_are_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("input/"))
 
 
-@mutation(0)
+@mutation(2)
 def records_are_not_synced() -> Any:
     return _unsynced("sync_files", lambda name: name.startswith("journal/records/"))
 
 
-@mutation(6)
+@mutation(0)
 def the_folder_of_records_is_not_synced() -> Any:
     return _unsynced("sync_folders", lambda name: name.startswith("journal/records/"))
 
@@ -143,12 +143,12 @@ def input_is_not_shipped() -> Any:
     return _blind(Link, "upload", lambda name: name.startswith("input/"), lambda *_: 0)
 
 
-@mutation(18)
+@mutation(11)
 def layers_are_not_shipped() -> Any:
     return _blind(Link, "upload", lambda name: name.startswith("layers/"), lambda *_: 0)
 
 
-@mutation(742)
+@mutation(29)
 def the_remote_is_believed_before_it_is_synced() -> Any:
     return patch.object(Link, "trust", lambda self: None)
 
@@ -168,7 +168,7 @@ def no_intent_is_recorded_before_a_release() -> Any:
     return _both(patch.object(release.Releaser, "_intend", intend), patch.object(Journal, "look", lambda self: None))
 
 
-@mutation(11)
+@mutation(1)
 def an_intent_need_not_be_on_the_remote() -> Any:
     def step(self: Any, sink: str) -> bool:
         shipped, self.journal.shipped = self.journal.shipped, 1 << 60
@@ -193,7 +193,16 @@ def output_is_released_as_soon_as_it_is_computed() -> Any:
     return patch.object(LogStructured, "releasable", lambda self, kind, computed, *_: computed)
 
 
-@mutation(11)
+@mutation(0)
+def epochs_are_passed_over_that_change_something() -> Any:
+    def changed(self: Any, sink: str, done: int, last: int) -> Any:
+        return found if (found := plain(self, sink, done, last)) == last else None
+
+    plain = release.Releaser._next
+    return patch.object(release.Releaser, "_next", changed)
+
+
+@mutation(61)
 def input_is_trimmed_before_it_is_safe() -> Any:
     return patch.object(LogStructured, "input_holds", lambda self, tiers: [])
 
@@ -219,7 +228,7 @@ def input_is_trimmed_before_the_boundary_is_recorded() -> Any:
     return patch.object(trimming.Trimmer, "_step", step)
 
 
-@mutation(0)
+@mutation(56)
 def files_of_newer_runs_are_swept() -> Any:
     return patch("nosync.tiers.sweeper.sweepable", lambda name, generation, epoch: True)
 

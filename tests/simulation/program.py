@@ -5,7 +5,7 @@
 is missing or there twice shows for ever: `rows` the events themselves, `pairs`, fed by `rows` and `totals`, each event with the total of
 its key. State as of an epoch is a function of the input up to it, so epochs may be computed one by one or several at once. With dice,
 `rolls` records a random number for each event, which can never be had again, and `luck` sums those; `more` is the change of `luck`, or else
-of `totals`, for the second sink.
+of one key of `totals`, for the second sink: most epochs have nothing for it.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from .world import Broken, World
 
 HALVES = shard_ranges(2)
 SINKS = {"out": "sink", "more": "other"}
+SELDOM = 0  # the key that the second sink hears of
 COUNTED = ("rows", "pairs")  # state is the sum of all layers, not the newest value
 SHARDED = ("totals", "parities", *COUNTED)
 
@@ -63,7 +64,7 @@ def shape_of(dice: bool) -> Shape:
 @dataclass
 class Sink:
     """Remembers what it was given, by the last epoch of it, and from which one on that was. It may come again, but only the same; what is
-    new only after what was before.
+    new only after what was before. Epochs that have nothing for it may be missing.
     """
 
     release: str
@@ -75,8 +76,6 @@ class Sink:
     def take(self, first: int, epoch: int, content: dict[str, Any]) -> None:
         if epoch in self.got and (self.got[epoch], self.since[epoch]) != (content, first):
             raise Broken(f"epoch {epoch} was delivered as {self.got[epoch]} since {self.since[epoch]}, then as {content} since {first}")
-        if first > 1 and first - 1 not in self.got:
-            raise Broken(f"epoch {first} was delivered before {first - 1}")
         if epoch not in self.got and first <= self.last:
             raise Broken(f"epochs {first} to {epoch} were delivered as one, and {self.last} before")
         self.got[epoch], self.since[epoch] = content, first
@@ -149,7 +148,8 @@ class DictEngine:
                         new[total % 2] = new.get(total % 2, 0) + sign * total
         change = {key: [old.get(key), new[key]] for key in sorted(new) if new[key] != old.get(key, 0)}
         totals = {key: after[key] for key in sorted(after) if after[key] != before.get(key)}
-        return {"totals": totals, "parities": {key: new[key] for key in change}, "out": change, "more": totals}
+        seldom = {key: total for key, total in totals.items() if key == SELDOM}
+        return {"totals": totals, "parities": {key: new[key] for key in change}, "out": change, "more": seldom}
 
     def _rows(self, events: list[int], covers: CoversOf, totals: dict[int, int] | None) -> dict[str, dict[str, int]]:
         """The change of both kinds of counted rows."""

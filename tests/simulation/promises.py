@@ -136,7 +136,7 @@ class Promises:
         if image.trimmed.get("lasting", 0) < found[0]:
             raise Broken(f"epoch {found[0]} is trimmed and no record says so")
         for name, sink in self.history.sinks.items():
-            if found[0] > sink.last:
+            if any(life.output(name, epoch) for epoch in range(sink.last + 1, found[0] + 1)):
                 raise Broken(f"epoch {found[0]} is trimmed before {name} has it")
 
 

@@ -22,7 +22,7 @@ from nosync.journal.taken import MarksOf
 from nosync.model.compaction import DEFAULT, Compaction
 from nosync.model.errors import OutcomeUnknown, Unavailable
 from nosync.model.estimate import LEAST_RECORDS, PACE, Effort, Estimate, Meter, Pace, allowance, seconds_for
-from nosync.model.identifiers import NO_EPOCH, NO_RECORD, Epoch, RecordNumber
+from nosync.model.identifiers import NO_RECORD, Epoch, RecordNumber
 from nosync.model.ladder import ladder_of
 from nosync.model.layers import LayerInfo
 from nosync.model.policies.log_structured import LOG_STRUCTURED
@@ -140,8 +140,7 @@ class Upkeep:
     def holds(self) -> list[Hold]:
         """Why epochs must stay, whatever the rule."""
         with self.journal.lock:
-            released = {sink: self.journal.image.released.get(sink, NO_EPOCH) for sink in self.releaser.sinks}
-            return self.policy.input_holds(self.standings()) + release_holds(released)
+            return self.policy.input_holds(self.standings()) + release_holds(self.releaser.held())
 
     def may_go(self, newest: Epoch) -> Epoch:
         """Up to which epoch input may be deleted."""

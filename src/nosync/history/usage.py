@@ -48,8 +48,8 @@ def keepers(
     found = [Keeper("pin", f'pin "{name}"', epoch, epoch) for name, epoch in sorted(image.pins.items())]
     for name, sink in sorted((image.declared.sinks if image.declared else {}).items()):
         released = image.released.get(name, NO_EPOCH)
-        if released < newest:
-            used = _layers_behind(image, TraceName(str(sink.get("trace", ""))), released)
+        used = _layers_behind(image, TraceName(str(sink.get("trace", ""))), released)
+        if used.files:
             found.append(Keeper("sink", f'sink "{name}" has yet to get them', Epoch(released + 1), newest, used))
     for failure, epoch in safe.items():
         if epoch < newest:

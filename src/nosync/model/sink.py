@@ -83,10 +83,10 @@ class Sink(Protocol):
         id of the run; the number before its first dot is greater for a later run."""
 
     def deliver(self, epoch: Epoch, changes: Changes) -> None:
-        """All of an epoch's output; epochs come in order. Where the sink has a pace of its own, several may come as one, with the number
-        of the last; if they come again, then as the same one. Raise `Unavailable` to be given it again later, `Fenced` if a newer run
-        writes there; anything else ends the run, and the next one delivers the epoch again. A run that is stopped gives a delivery under
-        way some seconds to come back."""
+        """All of an epoch's output; epochs come in order, and but for the first only those that change something (see `CalledAlways`).
+        Where the sink has a pace of its own, several may come as one, with the number of the last; if they come again, then as the same
+        one. Raise `Unavailable` to be given it again later, `Fenced` if a newer run writes there; anything else ends the run, and the next
+        one delivers the epoch again. A run that is stopped gives a delivery under way some seconds to come back."""
 
     def close(self) -> None:
         """Called once when the run ends, however it ends, and never while `deliver` is under way. Nothing is delivered after it. If
@@ -105,12 +105,14 @@ class Choosy(Protocol):
 @dataclass(frozen=True, slots=True)
 class Terms:
     """When a sink gets an epoch: once it has come as far as `release` says, and at most `every` so many seconds. `together`: all that has
-    come since the last time is one change then, under the number of its last epoch; else the epochs come one after another.
+    come since the last time is one change then, under the number of its last epoch; else the epochs come one after another. `unchanged`:
+    it gets epochs that change nothing, too.
     """
 
     release: "Release"
     every: float = 0.0
     together: bool = False
+    unchanged: bool = False
 
 
 @runtime_checkable
@@ -120,6 +122,15 @@ class EpochByEpoch(Protocol):
     @property
     def every_epoch(self) -> bool:
         """Whether it does: then it gets each by itself, at any pace."""
+
+
+@runtime_checkable
+class CalledAlways(Protocol):
+    """A sink that may be called for epochs that change nothing, too."""
+
+    @property
+    def unchanged_epochs(self) -> bool:
+        """Whether it is. Otherwise those are passed over, but for the first that it gets: then it may make its target."""
 
 
 @runtime_checkable
@@ -142,12 +153,13 @@ class BoundSink:
     release: "Release"
     every: float = 0.0
     every_epoch: bool = False
+    unchanged_epochs: bool = False
     check_query: "Callable[[str, pa.Schema, Sequence[str]], None] | None" = None
     addresses: Callable[[], Sequence[str]] = _nowhere
 
     @property
     def terms(self) -> Terms:
-        return Terms(self.release, self.every, self.every > 0 and not self.every_epoch)
+        return Terms(self.release, self.every, self.every > 0 and not self.every_epoch, self.unchanged_epochs)
 
 
 def bound_sink(sink: Sink, release: "Release", every: float = 0.0) -> BoundSink:
@@ -157,6 +169,7 @@ def bound_sink(sink: Sink, release: "Release", every: float = 0.0) -> BoundSink:
         release,
         every,
         every_epoch=isinstance(sink, EpochByEpoch) and sink.every_epoch,
+        unchanged_epochs=isinstance(sink, CalledAlways) and sink.unchanged_epochs,
         check_query=sink.check_query if isinstance(sink, Choosy) else None,
         addresses=sink.addresses if isinstance(sink, Addressed) else _nowhere,
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -48,6 +48,7 @@ class ForeachBatch:
     function: Callable[[DataFrame, int], Any]
     mode: str
     idempotent: bool
+    unchanged_epochs: ClassVar[bool] = True  # as PySpark calls it with empty batches
 
     def __repr__(self) -> str:
         return f'ns.foreachBatch({self.function!r}, mode="{self.mode}")'

@@ -33,6 +33,7 @@ class ForeachEpoch:
     function: Callable[[DataFrame, int], Any]
     idempotent: bool
     every_epoch: ClassVar[bool] = True
+    unchanged_epochs: ClassVar[bool] = True
 
     def __repr__(self) -> str:
         return f"ns.foreachEpoch({self.function!r}{', idempotent=True' if self.idempotent else ''})"
