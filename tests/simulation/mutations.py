@@ -311,7 +311,7 @@ def pins_hold_nothing() -> Any:
     return patch.object(upkeep, "pin_holds", lambda pins: [])
 
 
-@mutation(77)
+@mutation(119)
 def a_stand_in_is_taken_before_it_is_synced() -> Any:
     return patch.object(Compactor, "_unsynced", lambda self: set())
 

@@ -60,7 +60,7 @@ def _at_once(self: Releaser, sink: str, done: int, plain: Callable[..., bool] = 
 
 
 MUTATIONS: dict[str, tuple[Callable[[], Any], int]] = {
-    "what an earlier run meant to deliver as one is forgotten": (lambda: patch.object(Releaser, "_left_over", _forgotten), 23),
+    "what an earlier run meant to deliver as one is forgotten": (lambda: patch.object(Releaser, "_left_over", _forgotten), 37),
     "an intent for several epochs need not be synced": (lambda: patch.object(Releaser, "_is_recorded", _on_the_remote), 106),
-    "what a run finds undelivered goes as one": (lambda: patch.object(Releaser, "_intend", _at_once), 35),
+    "what a run finds undelivered goes as one": (lambda: patch.object(Releaser, "_intend", _at_once), 6),
 }
