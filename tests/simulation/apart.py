@@ -28,6 +28,7 @@ from .history import History
 from .life import Life
 from .places import Host, Link
 from .program import DictEngine, digest, values_of
+from .tasks import Task
 from .world import World
 
 WORKERS = 3
@@ -35,20 +36,23 @@ WORKERS = 3
 
 @dataclass
 class ApartEngine(DictEngine):
-    """Tasks write on some worker, and read what is in the home, else where it was written. `workers`: by place, what lies there."""
+    """Tasks write on some worker, and read what is in the home, else where it was written. `workers`: by place, what lies there. `writes`:
+    by who computes an epoch, on which worker; the merger, which may come in between, writes into the home.
+    """
 
     workers: dict[str, dict[str, bytes]] = field(default_factory=dict)
-    place: str = ""  # of the task at work; empty for the driver
+    writes: dict[Task | None, str] = field(default_factory=dict)
 
     def _layers(self, wanted: Mapping[str, dict[int, Any]], openings: Sequence[Opened], targets: Targets | None) -> Sequence[LayerInfo]:
-        self.place = self.world.random.choice(sorted(self.workers))
+        me = self.world.tasks.current
+        self.writes[me] = self.world.random.choice(sorted(self.workers))
         try:
             return super()._layers(wanted, openings, targets)
         finally:
-            self.place = ""
+            del self.writes[me]
 
     def write(self, trace: str, held: HashRange, lower: int, upper: int, values: Mapping[Any, Any]) -> LayerInfo:
-        if not (place := self.place):
+        if (place := self.writes.get(self.world.tasks.current)) is None:
             return super().write(trace, held, lower, upper, values)
         content = json.dumps(values).encode()
         self.written += 1

@@ -26,6 +26,7 @@ CHANGING = [80, *more([200])]
 RESCALED = [40, *more([100])]
 PACED = [30, *more([60])]
 APART = [40, *more([100])]
+TWICE = 238  # a layer is brought home a second time, after it was synced
 
 
 def judge_all(met: Met, histories: int, capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,7 +120,7 @@ def test_the_contract_holds_when_sinks_get_several_epochs_as_one(histories: int)
 @pytest.mark.parametrize("histories", APART)
 def test_the_contract_holds_when_layers_lie_where_tasks_run(histories: int) -> None:
     broken, mended = [], 0
-    for seed in range(histories):
+    for seed in (*range(histories), TWICE):
         try:
             mended += simulate_apart(seed, steps_of(seed))[1]
         except Exception as error:

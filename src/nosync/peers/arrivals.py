@@ -72,7 +72,13 @@ class Arrivals:
             self.step()
 
     def bring(self, layers: Iterable[LayerInfo]) -> dict[str, str]:
-        """Fetches those that are not in the home; of those that do not come, by path, why."""
+        """Fetches those that are not in the home; of those that do not come, by path, why. One at a time: what is there may be synced, and
+        would not be any more if it were written again.
+        """
+        with self._lock:
+            return self._bring(layers)
+
+    def _bring(self, layers: Iterable[LayerInfo]) -> dict[str, str]:
         coming = {layer.path: layer for layer in layers if self._is_elsewhere(layer) and self.disk.size(layer.path) != layer.bytes}
         self.places |= {layer.place for layer in coming.values()}
         gone: dict[Place, str] = {}
