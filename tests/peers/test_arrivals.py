@@ -152,7 +152,8 @@ def test_merges_leave_out_what_is_on_its_way(cluster: Cluster) -> None:
 def test_the_compactor_misses_nothing_that_is_on_its_way(cluster: Cluster) -> None:
     host = HostTier(cluster.journal, cluster.disk, arrived=cluster.arrivals.reached)
     cluster.compute(1)
-    compactor = Compactor(cluster.journal, cluster.disk, None, host, None, lambda _: 0, lambda: None, lambda _: True)  # type: ignore[arg-type,return-value]
+    never = (lambda _: 0, lambda: None, lambda _: True)
+    compactor = Compactor(cluster.journal, cluster.disk, None, host, None, *never, cluster.arrivals.is_coming)  # type: ignore[arg-type]
     compactor.step(cluster.journal.number)
     assert compactor.missing == {}
 
