@@ -16,7 +16,7 @@ from nosync.model.identifiers import Epoch
 Way = Literal["narrow", "wide"]
 SETTING = "spark.nosync.way"
 SURELY_NARROW, USUALLY_NARROW, SURELY_WIDE = 5_000, 150_000, 300_000
-USUALLY_NARROW_DIRECT = 50_000  # where tasks read their input themselves, and aggregate it as they read
+USUALLY_NARROW_DIRECT = 10_000  # where tasks read their input themselves, and aggregate it as they read
 BYTES_OF_A_ROW = 100  # of a slice whose rows nobody has counted
 TRIED = 3  # epochs after which a way is known: the first ones make plans
 SLOW_MILLIS = 1_000.0  # what takes less is not worth a trial of the other way
