@@ -88,7 +88,7 @@ def impossible(change: ProgramChange, image: Image) -> dict[OnChange, Invalid]:
 def check_choice(change: ProgramChange, on_change: OnChange, image: Image) -> None:
     """Refuses to go on with a changed program unless the caller said how, and unless that is possible; with the ways that are."""
     not_so, found = impossible(change, image), change.difference
-    if len(not_so) == 2 and on_change in (*not_so, "refuse"):
+    if len(not_so) == 2:
         reasons = "; ".join(f'on_change="{choice}": {error.message}' for choice, error in not_so.items())
         known = [f'"{sink}"' for sink in change.sinks if image.declared is not None and sink in image.declared.sinks]
         first = f'Select for sink {", ".join(known)} what it had; or, with "rebuild", give it another name and an empty target; or use'
