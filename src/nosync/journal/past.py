@@ -187,15 +187,15 @@ def rolled_openings(reader: TieredReader, base: RecordNumber) -> Iterator[Entry]
 
 
 def text_of(reader: TieredReader, neighbours: Iterable[Span]) -> bytes:
-    """What is left of neighbours, as one. Of what still has a segment, that is read: an earlier version wrote openings and nothing else."""
+    """What is left of neighbours, as one; taken from a segment where its openings are torn."""
     return b"\n".join(text for first, last in neighbours if (text := _text_of(reader, first, last)))
 
 
 def _text_of(reader: TieredReader, first: RecordNumber, last: RecordNumber) -> bytes:
-    records = read_segment(reader, segment_name(first, last))
-    if records:
-        return openings_text(entry for record in records for entry in record.entries)
-    return unpack(whole_openings(reader, first, last)) or b""
+    for text in map(unpack, reader.contents(openings_name(segment_name(first, last)))):
+        if text is not None:
+            return text
+    return openings_text(_stretch(reader, first, last).entries)
 
 
 def openings_in(reader: TieredReader, first: RecordNumber, last: RecordNumber) -> Sequence[Entry]:
